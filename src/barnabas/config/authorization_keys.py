@@ -1,4 +1,5 @@
-"""Lists the broker configs of Kafka 3.9 for access control, and checks the authorizer's class."""
+"""Lists Kafka 3.9's broker configs for access control, and checks which authorizer is configured.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ AUTHORIZATION_KEYS: dict[str, ConfigKey] = table(_AUTHORIZATION)
 
 
 def check_authorizer(name: str) -> None:
-    """Reject an `authorizer.class.name` that is not supported (SE-6). Raises ConfigError."""
+    """Raise ConfigError if the `authorizer.class.name` is not supported (SE-6)."""
     if name in ("", ACL_AUTHORIZER):
         return
     reason = (

@@ -1,7 +1,8 @@
-"""Defines BrokerConfig: one broker's settings, checked once and read by name.
+"""Defines BrokerConfig, which contains the settings of a broker. They are checked once and read by
+name.
 
-Invariant: every returned value has been parsed and is within its key's bounds. The constructor
-reports errors before any socket is opened or file accessed.
+Invariant: every value that is returned has been parsed and is within the bounds of its key. Errors
+are raised by the constructor, before any socket is opened or any file is accessed.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ _TEMPORARY = ("/tmp/", "/var/tmp/")
 
 
 class BrokerConfig:
-    """Provides typed access to a broker's properties and dynamic configs.
+    """Provides typed access to the properties and the dynamic configs of a broker.
 
-    A dynamic config overrides a property, and a per-broker config overrides a cluster-wide one.
-    `properties`, `per_broker` and `cluster_wide` contain the values as they were set, as text.
-    `warnings` has one line for each of Kafka's properties that is set but has no effect in
-    Barnabas. A property without effect that promises protection is rejected (SE-6).
+    A dynamic config takes precedence over a property, and a dynamic config of one broker takes
+    precedence over a cluster-wide one. `properties`, `per_broker` and `cluster_wide` contain the
+    values in the form in which they were set, as text. `warnings` contains a line for each property
+    of Kafka that is set but has no effect in Barnabas. If such a property promises protection, it
+    is rejected (SE-6).
     """
 
     __slots__ = (
@@ -46,12 +48,15 @@ class BrokerConfig:
         per_broker: Mapping[str, str] = _NOTHING,
         cluster_wide: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """Check everything. Raises ConfigError with the key, the value and the valid values."""
+        """Check all settings. Raises ConfigError, which contains the key, the value and the valid
+        values.
+        """
         self.properties: Mapping[str, str] = _with_both_ids(properties)
         self.per_broker = per_broker
         self.cluster_wide = cluster_wide
         self.warnings: list[str] = []
-        # KRaft's sample files also list the controller listener, which would be open to clients.
+        # The sample files for KRaft also list the controller listener, which would be open to all
+        # clients.
         served = without_controller_listeners(self.properties)
         self._texts = {**served, **cluster_wide, **per_broker}
         self._values: dict[str, ConfigValue] = {}
@@ -68,40 +73,42 @@ class BrokerConfig:
     def with_dynamic(
         self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]
     ) -> BrokerConfig:
-        """Return the same properties with other dynamic configs. Raises ConfigError if one is
-        invalid.
+        """Return a configuration with the same properties and with these dynamic configs. Raises
+        ConfigError if one is invalid.
         """
         return BrokerConfig(self.properties, per_broker, cluster_wide)
 
     def is_set(self, name: str) -> bool:
-        """Return whether the properties set this key, even to its default."""
+        """Return whether the properties contain this key, even if the value is the default."""
         return name in self._values
 
     def set_names(self) -> Iterable[str]:
-        """Return all names that are set, from any source."""
+        """Return the names of all settings, from all sources."""
         return self._texts
 
     def value(self, name: str) -> ConfigValue:
-        """Return the value of a key of any type, or its default. None stands for Kafka's null."""
+        """Return the value of a key of any type, or its default if it is not set. None is "null" in
+        Kafka.
+        """
         if name in self._values:
             return self._values[name]
         return key_of(name).default_value
 
     @property
     def verifies_all_records(self) -> bool:
-        """Return whether every record is checked before the append. With an authorizer, this is the
-        default, so that a client with limited rights cannot damage a topic.
+        """Return whether every record is checked before an append. This is the default if there is
+        an authorizer, because otherwise a client with limited rights could damage a topic.
         """
         name = "barnabas.verify.all.records"
         if self.is_set(name):
             return self.bool(name)
-        # Look up only keys that are set, because the table is loaded on demand.
+        # Only keys that are set are looked up, because the table is loaded on demand.
         authorizer = "authorizer.class.name"
         return self.is_set(authorizer) and self.str(authorizer) != ""
 
     def log_directories(self) -> list[str]:
-        """Return the entries of `log.dirs` or, if that is not set, of `log.dir`, which may also be
-        a list.
+        """Return the entries of `log.dirs`. If it is not set, return the entries of `log.dir`,
+        which may also be a list.
         """
         return self.list("log.dirs") or self.list("log.dir")
 
@@ -112,22 +119,23 @@ class BrokerConfig:
         return value
 
     def for_listener(self, listener: str, name: str, mechanism: str = "") -> ConfigValue:
-        """Return the value of a key for one listener: the first of
+        """Return the value of a key for one listener. The first name that is set is used:
         `listener.name.<listener>.<mechanism>.<name>` (if a SASL mechanism is given),
-        `listener.name.<listener>.<name>` and `<name>` that is set, or the default.
+        `listener.name.<listener>.<name>` and then `<name>`. If none is set, return the default.
         """
         prefix = _of_listener(listener)
         names = (f"{prefix}{mechanism.lower()}.{name}",) if mechanism else ()
-        # As in Kafka, the most specific name wins.
+        # As in Kafka, the most specific name takes precedence.
         for each in (*names, f"{prefix}{name}"):
             if each in self._values:
                 return self._values[each]
         return self.value(name)
 
     def log_config(self, overrides: Mapping[str, str] = _NOTHING) -> LogConfig:
-        """Return the configuration of a topic's logs: this broker's, overridden by the topic's
-        settings. Invalid settings, stored by hand or by another version, are omitted, because the
-        topic must still work. `check_topic` reports them.
+        """Return the configuration for the logs of a topic: the broker's configuration, overridden
+        by the topic's settings. Settings that are invalid (because they were stored by hand or by
+        another version) are left out, because the topic must still work. They are reported by
+        `check_topic`.
         """
         try:
             return self._log_defaults.with_overrides(overrides)
@@ -137,11 +145,13 @@ class BrokerConfig:
             return self._log_defaults.with_overrides(
                 {name: text for name, text in overrides.items() if name not in useless}
             )
-        except ConfigError:  # each is valid, but the combination is not
+        except ConfigError:  # only the combination is invalid
             return self._log_defaults
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
-        """Raise ConfigError if a topic on this broker cannot have this combination of settings."""
+        """Raise ConfigError if this combination of settings is not possible for a topic on this
+        broker.
+        """
         self._log_defaults.with_overrides(overrides)
 
     def _check_together(self) -> None:
@@ -177,7 +187,9 @@ class BrokerConfig:
                 self.warnings.append(f"{name} has no effect: authorizer.class.name is not set")
 
     def _topic_defaults(self) -> dict[str, str]:
-        """Return the broker's defaults for topic configs, as text by topic key."""
+        """Return the broker's defaults for the configs of topics, as text, by the name of the topic
+        config.
+        """
         texts = {key.name: self._topic_default(key) for key in TOPIC_KEYS.values()}
         return {name: text for name, text in texts.items() if text is not None}
 
@@ -187,7 +199,7 @@ class BrokerConfig:
                 text = self._in_topic_units(key, synonym)
                 try:
                     key.parse(text)
-                except ConfigError as error:  # the topic's bounds may be narrower
+                except ConfigError as error:  # a topic's bounds may be narrower
                     raise ConfigError(
                         f"{synonym}={self._texts[synonym].strip()}: {error}"
                     ) from None
@@ -199,15 +211,16 @@ class BrokerConfig:
         if unit_ms is None:
             return self._texts[synonym].strip()
         value = self.int(synonym)
-        # As in Kafka, a negative retention time (log.retention.hours=-1) means no limit.
+        # As in Kafka, a negative retention time (log.retention.hours=-1) means that there is no
+        # limit.
         return "-1" if value < 0 and key.name == "retention.ms" else f"{value * unit_ms}"
 
-    # These four methods are named after the types that they return. In the class body below them,
-    # such a name means the method, so they come last, and `str` is the very last.
+    # These four methods have the names of the types that they return. Below a method with such a
+    # name, the name refers to the method, so they come at the end of the class, and `str` comes
+    # last.
 
     def list(self, name: str) -> list[str]:
-        """Return the items of a list, or of a text that Kafka itself splits at commas, such as
-        `log.dirs`.
+        """Return the items of a list, or of a text that Kafka splits at commas, such as `log.dirs`.
         """
         value = self.value(name)
         if isinstance(value, str):
@@ -226,7 +239,7 @@ class BrokerConfig:
         return value
 
     def str(self, name: str) -> str:
-        """Return the text, or an empty string for a key without a value."""
+        """Return the text, or an empty string if the key has no value."""
         value = self.value(name)
         if value is None:
             return ""
@@ -235,12 +248,12 @@ class BrokerConfig:
 
 
 def _of_listener(listener: str) -> str:
-    """Return the prefix of one listener's settings."""
+    """Return the prefix for the settings of one listener."""
     return f"listener.name.{listener.lower()}."
 
 
 def _refuse_broken_promise(name: str, text: str) -> None:
-    """Refuse to start without protection that a setting promises (SE-6)."""
+    """Refuse to start if a setting promises protection that does not exist (SE-6)."""
     from barnabas.config.security_claims import broken_promise  # rarely needed at startup
 
     reason = broken_promise(name, text)
@@ -249,7 +262,7 @@ def _refuse_broken_promise(name: str, text: str) -> None:
 
 
 def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
-    """Set both `broker.id` and KRaft's `node.id`, which have the same meaning."""
+    """Set both `broker.id` and KRaft's `node.id`, because they have the same meaning."""
     texts = {name: text.strip() for name, text in properties.items()}
     broker_id = texts.get("broker.id", texts.get("node.id"))
     if broker_id is None:
@@ -263,7 +276,7 @@ def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_addresses(text: str) -> None:
-    """Raise ConfigError unless the text has the form `host:number,host:number`."""
+    """Raise ConfigError if the text is not of the form `host:number,host:number`."""
     for entry in filter(None, map(str.strip, text.split(","))):
         host, _, limit = entry.rpartition(":")
         if not (host and limit.isascii() and limit.isdigit()):

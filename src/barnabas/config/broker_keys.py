@@ -1,7 +1,9 @@
-"""Lists broker configs that have an effect. BROKER_KEYS combines them with all other configs.
+"""Lists the broker configs that have an effect. BROKER_KEYS combines them with all other broker
+configs.
 
-A row contains the name, type, default, valid values (in the notation of Kafka's documentation) and
-description. Defaults are those of Kafka 3.9, unless the description says otherwise.
+Each row contains the name, the type, the default, the valid values (in the notation of Kafka's
+documentation) and a description. The defaults are the same as in Kafka 3.9, unless the description
+says otherwise.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ _INT_MAX = 2147483647
 _LISTENER = "listener.name."
 _SHARE_GROUPS = "share.coordinator."
 _PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.", _SHARE_GROUPS)
-"""Prefixes of names that have no rows: settings for one listener or for a plug-in, and names in
-Kafka 4's sample file."""
+"""Names that start with one of these prefixes have no row: settings of a listener or a plug-in, and
+names that are in Kafka 4's sample file."""
 
 _NODE = (
     ("broker.id", "int", 0, "[0,...]",
@@ -187,8 +189,8 @@ _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
 class _BrokerKeys(Mapping[str, ConfigKey]):
-    """Combines all broker configs. Configs for security and configs without effect are loaded on
-    first use, because few brokers need them.
+    """Combines all broker configs. The security configs and the configs without effect are loaded
+    when they are first needed, because most brokers never need them.
     """
 
     __slots__ = ()
@@ -222,10 +224,10 @@ BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()
 
 
 def key_of(name: str) -> ConfigKey:
-    """Return the row for any name that may occur in a broker's settings. Raises ConfigError for
-    other names.
+    """Return the row for any name that can appear in the settings of a broker. Raises ConfigError
+    for other names.
 
-    `listener.name.<listener>.<key>` is read like `<key>`. The type of a plug-in's setting is
+    `listener.name.<listener>.<key>` is treated like `<key>`. The type of a plug-in's setting is
     unknown, so its value is never shown.
     """
     key = _EFFECTIVE.get(name)
@@ -233,7 +235,7 @@ def key_of(name: str) -> ConfigKey:
         return key
     from barnabas.config.dynamic_keys import THROTTLES
 
-    if name in THROTTLES:  # read at every start, so before rare names
+    if name in THROTTLES:  # read at every start, so check it before rare names
         return THROTTLES[name]
     key = BROKER_KEYS.get(name)
     if key is not None:

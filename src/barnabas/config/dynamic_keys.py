@@ -1,11 +1,11 @@
-"""Lists the dynamic broker configs and their scopes (DynamicBrokerConfig in Kafka 3.9).
+"""Lists the dynamic broker configs, and the scope of each (DynamicBrokerConfig in Kafka 3.9).
 
     /config/brokers/<id>          of one broker: any dynamic key
     /config/brokers/<default>     of all brokers: cluster-wide keys only
 
-Kafka can also add and remove listeners at run time; in Barnabas, listeners are read-only. A change
-to a listener's authentication takes effect at the next authentication; in Kafka, it takes effect
-after a restart.
+In Kafka, listeners can also be added and removed while a broker runs; in Barnabas, they are
+read-only. If the authentication of a listener is changed, the change applies from the next
+authentication on; in Kafka, it applies after a restart.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.config.topic_keys import LONG_MAX
 
 
 class Scope(Enum):
-    """Defines the scopes in which a key may be changed."""
+    """Lists the scopes in which a key can be changed."""
 
     READ_ONLY = "read-only"
     PER_LISTENER = "per-listener"  # for one broker, only as `listener.name.<listener>.<key>`
@@ -81,7 +81,7 @@ DYNAMIC_KEYS: Final[Mapping[str, Scope]] = MappingProxyType(
         **dict.fromkeys(_ONLY_PER_LISTENER.split(), Scope.PER_LISTENER),
     }
 )
-"""All keys that are not read-only, by name."""
+"""All keys that can be changed while a broker runs, by name."""
 
 _THROTTLES = (
     ("leader.replication.throttled.rate", "long", LONG_MAX, "[0,...]",
@@ -93,15 +93,18 @@ _THROTTLES = (
 )  # fmt: skip
 
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
-"""Never in a properties file: reassignments set and remove them (KIP-73)."""
+"""These are never in a properties file, because they are set and removed by reassignments (KIP-73).
+"""
 
 
 def scope_of(name: str) -> Scope:
-    """Return the scope of a key. For a setting of one listener, this depends on the key itself."""
+    """Return the scope of a key. If it is a setting of a listener, the scope depends on the key
+    without its prefix.
+    """
     if name in THROTTLES:
         return Scope.CLUSTER_WIDE
-    # Limits on connections may be set for all brokers; a listener's keys and certificates may be
-    # set only for one broker (KIP-226).
+    # Limits on connections may be set for all brokers, but the keys and certificates of a listener
+    # only for one broker (KIP-226).
     if name.startswith("listener.name."):
         base = name.split(".", 3)[-1]
         return Scope.CLUSTER_WIDE if base in PER_LISTENER else Scope.PER_BROKER
@@ -120,14 +123,16 @@ _PASSWORDS = (
 
 
 def is_dynamic_password(name: str) -> bool:
-    """Return whether Kafka stores this dynamic config encrypted, for any listener."""
-    # Compare only the end, because the name may start with `listener.name.x.` or
+    """Return whether Kafka stores this dynamic config in encrypted form, for any listener."""
+    # Compare only the end of the name, because it may begin with `listener.name.x.` or
     # `listener.name.x.plain.`.
     return name.endswith(_PASSWORDS)
 
 
 def refusal(name: str, is_for_all: bool) -> str | None:
-    """Return the reason why a config cannot be changed while a broker runs, or None if it can."""
+    """Return why a config cannot be changed while a broker is running, or None if it can be
+    changed.
+    """
     scope = scope_of(name)
     if scope is Scope.READ_ONLY:
         return (

@@ -1,10 +1,10 @@
-"""Reads settings from the environment: `KAFKA_LOG_DIRS` sets `log.dirs`, as in Kafka's image.
+"""Reads settings from environment variables: as in Kafka's image, `KAFKA_LOG_DIRS` sets `log.dirs`.
 
-Only variables that correspond to a config are used. Many others start with `KAFKA_`: a program's
-`KAFKA_BOOTSTRAP_SERVERS`, settings for Kafka's JVM scripts (`KAFKA_HEAP_OPTS`), and variables that
-Kubernetes sets in each container of a namespace with a service called kafka, such as
-`KAFKA_SERVICE_HOST` and `KAFKA_PORT=tcp://10.0.0.1:9092`. They must not keep a broker from
-starting, so they cause only a single warning.
+A variable is used only if there is a config for it. Many other variables start with `KAFKA_`:
+`KAFKA_BOOTSTRAP_SERVERS` for a program, settings for the scripts that start Kafka's JVM
+(`KAFKA_HEAP_OPTS`), and variables that Kubernetes sets in every container if there is a service
+called kafka in the namespace, such as `KAFKA_SERVICE_HOST` and `KAFKA_PORT=tcp://10.0.0.1:9092`. A
+broker must start in spite of them, so there is only one warning for all of them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from barnabas.printable import printable
 
 _PREFIX: Final = "KAFKA_"
 _LINK: Final = r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
-"""Matches a service link of Kubernetes or Docker, even if a config has the same name."""
+"""Matches a variable for a Kubernetes service or a Docker link, even if there is a config with that
+name.
+"""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
-"""These variables describe a Kafka installation; nobody expects them to have an effect."""
+"""Variables that describe a Kafka installation. Nobody expects a broker to use them."""
 
 _MOST_NAMED: Final = 20
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in variables that stand for configs; all other variables are ignored.
+    """Return the settings in environment variables. Variables for which there is no config are
+    ignored.
 
-    `_` stands for a dot, `__` for an underscore, `___` for a hyphen.
+    In the name of a variable, `_` is a dot, `__` is an underscore, and `___` is a hyphen.
     """
     return {
         _config_of(variable): value
@@ -40,8 +43,8 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_warning(environ: Mapping[str, str]) -> str | None:
-    """Return a warning that lists the variables that start with KAFKA_ but do not stand for a
-    config.
+    """Return a warning that lists the variables that start with KAFKA_ although there is no config
+    for them.
     """
     ignored = sorted(
         variable
@@ -57,7 +60,7 @@ def environment_warning(environ: Mapping[str, str]) -> str | None:
 
 
 def _counts(variable: str, value: str) -> bool:
-    # Kubernetes, and links of Docker, provide a service's addresses in such variables.
+    # Kubernetes, and Docker for linked containers, set such variables to the address of a service.
     if re.match(_LINK, f"{variable}={value}"):
         return False
     try:
@@ -74,7 +77,9 @@ def _config_of(variable: str) -> str:
 
 
 def _hint(variable: str) -> str:
-    """Suggest the variable for the most similar config, in case the name is mistyped."""
+    """Suggest a variable for the config whose name is most similar, in case there is a typing
+    error.
+    """
     import difflib  # rarely needed at startup
 
     near = difflib.get_close_matches(_config_of(variable), BROKER_KEYS, n=1, cutoff=0.85)

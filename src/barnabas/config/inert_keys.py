@@ -1,6 +1,6 @@
-"""Lists the broker configs of Kafka 3.9 that have no effect in Barnabas, grouped by reason. They
-are checked like all others, so that an invalid value is found before it matters. Setting any of
-them causes a warning with the group's reason.
+"""Lists Kafka 3.9's broker configs that have no effect in Barnabas, grouped by the reason. Their
+values are checked like all others, so that an invalid value is found before it matters. If one of
+them is set, there is a warning that contains the reason of its group.
 """
 
 from __future__ import annotations
@@ -200,6 +200,6 @@ INTERNAL_KEYS = frozenset(
         "zookeeper.metadata.migration.min.batch.size",
     }
 )
-"""Kafka's internal configs, and the configs of its authorizer. Setting any of them causes a
-warning.
+"""Internal configs of Kafka, and the configs of Kafka's authorizer. If one of them is set, there is
+a warning.
 """

@@ -1,4 +1,4 @@
-"""Lists Kafka 3.9's broker configs for logs that have no effect yet, with the reasons."""
+"""Lists Kafka 3.9's broker configs for logs that have no effect yet, with the reason for each."""
 
 from __future__ import annotations
 

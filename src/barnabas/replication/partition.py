@@ -221,7 +221,7 @@ class Partition:
         return self._advance()
 
     def on_log_start_moved(self, offset: int) -> None:
-        """Note the log's new start offset after retention or DeleteRecords."""
+        """Note the new start offset of the log, which retention or DeleteRecords has moved."""
         self._log_start_offset = offset
 
     # --- what the controller says ----------------------------------------------------------------
@@ -229,16 +229,17 @@ class Partition:
     def become_leader(
         self, state: PartitionImage, log_end_offset: int, now_ms: int = 0
     ) -> list[Effect]:
-        """Lead from `log_end_offset` on; followers' state from an older epoch is dropped.
+        """Become the leader at `log_end_offset`. What is known about followers from an older epoch
+        is dropped.
 
-        If it already leads in this epoch, only the ISR and the replicas are updated, and only for a
-        new partition epoch; `log_end_offset` is then ignored.
+        If this replica already leads in this epoch, only the ISR and the replicas are updated, and
+        only if the partition epoch is new. In that case, `log_end_offset` is ignored.
         """
         assert state.leader == self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._now_ms = max(self._now_ms, now_ms)
-        # In a new epoch, a follower's log end is unknown until its first fetch (KIP-101). A
-        # follower must reach the log end at the start of the epoch before it may join (RE-8).
+        # In a new epoch, the log end of a follower is unknown until its first fetch (KIP-101). To
+        # join, a follower must have reached the log end at which the epoch started (RE-8).
         if state.leader_epoch > self.leader_epoch:
             assert log_end_offset >= self.high_watermark, (
                 "a log ends at its high watermark or above"
@@ -247,12 +248,14 @@ class Partition:
             self.log_end_offset = self.epoch_start_offset = log_end_offset
         else:
             assert self.is_leader, "one epoch has one leader"
-            # KIP-497: the response to a proposal may have contained this state or a newer one.
+            # KIP-497: this state, or a newer one, may already have arrived in the response to a
+            # proposal.
             if state.partition_epoch <= self.partition_epoch:
                 return []
         self._take_over(state)
         self.is_leader = True
-        # ISR members may lag for the usual time from now on; other replicas have never caught up.
+        # ISR members get the usual time to catch up, starting now. All other replicas count as
+        # never caught up.
         known = self._followers
         self._followers = {
             replica: known.get(replica)
@@ -282,33 +285,33 @@ class Partition:
     # --- as the leader ---------------------------------------------------------------------------
 
     def on_appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
-        """Note that the leader's log has grown to this end. Returns at most an `Advance`."""
+        """Note that the leader's log now ends here. If there is an effect, it is an `Advance`."""
         if not self.is_leader:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
-        # Without a time (0), use the last known time.
+        # If the time is 0, it was not given, so use the last known time.
         if now_ms > self._now_ms:
             self._now_ms = now_ms
         return self._advance()
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
-        """Process a fetch, which shows that the follower has everything below its offset (RE-5).
+        """Handle a fetch. It shows that the follower has all records below the fetch offset (RE-5).
 
-        Call it only for a fetch in range and without a diverging epoch. Raises NotLeaderOrFollower
-        if the broker has no replica, or has since registered again; FencedLeaderEpoch or
-        UnknownLeaderEpoch if it is in another epoch.
+        This must be called only if the fetch is in range and there is no diverging epoch. Raises
+        NotLeaderOrFollower if the broker has no replica or has registered again since, and
+        FencedLeaderEpoch or UnknownLeaderEpoch if it is in another epoch.
         """
         if not self.is_leader:
             raise self._not_leader()
-        # KIP-320: check the leader epoch before using anything else in the fetch.
+        # KIP-320: the leader epoch must be checked before anything else in the fetch is used.
         self.check_leader_epoch(fetch.leader_epoch)
         replica = fetch.replica
         follower = self._followers.get(replica)
         if follower is None:
             raise NotLeaderOrFollower(f"broker {replica} has no replica of {self.topic_partition}")
-        # KIP-903: ignore a fetch from before a restart of the broker, which may have lost those
-        # records.
+        # KIP-903: if the broker has restarted since this fetch, it may have lost those records, so
+        # ignore the fetch.
         if fetch.broker_epoch != UNKNOWN_EPOCH:
             newest = max(follower.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
             if fetch.broker_epoch < newest:
@@ -317,18 +320,19 @@ class Partition:
                 )
         self._now_ms = max(self._now_ms, now_ms)
         follower.on_fetch(fetch, self.log_end_offset, now_ms)
-        # RE-8: a replica rejoins because of a fetch or of the response to an earlier proposal,
-        # never because of a timer.
+        # RE-8: a replica rejoins the ISR after a fetch or after the response to an earlier
+        # proposal, but never because of a timer.
         joining = [replica] if self._may_join(replica, follower) else []
         return [*self._expand(joining), *self._advance()]
 
     def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
-        """Before the log grows, note when followers that have all of it last sent a request.
+        """Call this before the log grows. It notes when the followers that have all of the log last
+        sent a request.
 
-        `requested_at_ms` returns the time of the last request in a follower's fetch session, if
-        any. Such requests omit idle partitions, but as in Kafka, each one counts for every
-        partition in the session. A follower that has sent no request since then may not lag any
-        longer.
+        `requested_at_ms` returns when the last request in a follower's fetch session arrived, if
+        there is a session. These requests do not contain idle partitions but, as in Kafka, each of
+        them counts for every partition in the session. If a follower has not sent another request
+        since, it does not get more time to catch up.
         """
         effects: list[Effect] = []
         for replica, follower in self._followers.items():

@@ -1,10 +1,10 @@
-"""Encrypts passwords in dynamic configs, in the text format of Kafka's PasswordEncoder.
+"""Encrypts passwords in dynamic configs, in the text format that Kafka's PasswordEncoder uses.
 
     keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,keyLength:128,
     salt:...,iterations:4096,initializationVector:...,encryptedPassword:...,passwordLength:6
 
-A password is encrypted with a key derived from `password.encoder.secret`. The algorithms are stored
-with the password, so it can be decrypted even after the settings change.
+A password is encrypted with a key that is derived from `password.encoder.secret`. The algorithms
+are stored together with the password, so it can still be decrypted after the settings have changed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_ITERATIONS: Final = 10_000_000
 
 
 class Encryption(NamedTuple):
-    """Holds the settings `password.encoder.*` for encrypting new passwords."""
+    """The `password.encoder.*` settings, which are used to encrypt new passwords."""
 
     keyfactory_algorithm: str = "PBKDF2WithHmacSHA512"
     cipher_algorithm: str = _CBC
@@ -42,16 +42,18 @@ class Encryption(NamedTuple):
 
 
 class PasswordEncoder:
-    """Encodes and decodes passwords with one secret."""
+    """Encodes and decodes passwords with the same secret."""
 
     def __init__(self, secret: str, encryption: Encryption | None = None) -> None:
-        """Raises ConfigError if an algorithm is not available or the library is missing."""
+        """Create an encoder. Raises ConfigError if an algorithm is not available or the library is
+        missing.
+        """
         self._secret = secret.encode()
         self._encryption = encryption or Encryption()
         _check(self._encryption)
 
     def encode(self, password: str) -> str:
-        """Encrypt a password with a new salt and initialization vector."""
+        """Encrypt a password. The salt and the initialization vector are new each time."""
         kind = self._encryption
         salt = secrets.token_bytes(_SALT)
         is_gcm = kind.cipher_algorithm == _GCM
@@ -95,10 +97,10 @@ class PasswordEncoder:
             _check(kind)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        # Use the algorithms in the text, not those in the settings.
+        # The algorithms named in the text are used, not those in the settings.
         password = self._open(kind, salt, vector, sealed)
-        # With CBC, one wrong key in about 256 yields valid padding. The length check detects nearly
-        # all of these cases.
+        # With CBC, about one in 256 wrong keys yields valid padding. The length check detects
+        # nearly all of them.
         if _java_length(password) != length:
             raise _wrong_secret()
         return password
@@ -137,7 +139,7 @@ class PasswordEncoder:
 
 
 def _check(encryption: Encryption) -> None:
-    """Raise ConfigError with the setting's name if a setting is invalid."""
+    """Raise ConfigError if a setting is invalid. The error names the setting."""
     key, cipher, bits, iterations = encryption
     prefix = "password.encoder"
     if key not in _HASHES:
@@ -146,7 +148,7 @@ def _check(encryption: Encryption) -> None:
         raise _not_among(f"{prefix}.cipher.algorithm", cipher, (_CBC, _GCM))
     if bits not in _KEY_BITS:
         raise _not_among(f"{prefix}.key.length", bits, _KEY_BITS)
-    # The count may come from the tree, and a large one would block the broker.
+    # The number may come from the tree, and a large number would block the broker.
     if not 1 <= iterations <= _MOST_ITERATIONS:
         raise ConfigError(f"{prefix}.iterations: {iterations} is above {_MOST_ITERATIONS}")
     from importlib.util import find_spec

@@ -1,4 +1,6 @@
-"""Finds PEM blocks, even inside other text or with spaces in place of line ends."""
+"""Finds PEM blocks in a text, even if there is other text around them or spaces replace the line
+ends.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 _LINE_CHARACTERS = 64
 
 LIFE_DAYS = 397
-"""The longest validity that clients accept for a server's certificate."""
+"""The longest time for which clients accept a server's certificate."""
 
 CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 _KEY = "PRIVATE KEY"
 
 
 class PemBlock(NamedTuple):
-    """A block's label, and its text with proper line ends."""
+    """The label of a PEM block, and its text with normal line ends."""
 
     label: str
     text: str
@@ -34,12 +36,14 @@ class PemBlock(NamedTuple):
 
 
 def pem_blocks(text: str) -> list[PemBlock]:
-    """Return all blocks in a text, in order. Raises ValueError if a block is not base64."""
+    """Return all blocks in a text, in their order. Raises ValueError if a block is not valid
+    base64.
+    """
     return [PemBlock(found[1], _proper(found[1], found[2])) for found in _BLOCK.finditer(text)]
 
 
 def pem_of(label: str, content: bytes) -> str:
-    """Return the block that contains these bytes (DER)."""
+    """Return a block that contains these bytes (DER)."""
     lines = wrap(b64encode(content).decode(), _LINE_CHARACTERS)
     return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))
 
@@ -50,7 +54,7 @@ def der_of(block: PemBlock) -> bytes:
 
 
 def _proper(label: str, body: str) -> str:
-    if ":" in body:  # header lines, as in an encrypted key in OpenSSL's older form
+    if ":" in body:  # header lines, as in encrypted keys in OpenSSL's older format
         return f"-----BEGIN {label}-----{body}-----END {label}-----\n"
     try:
         content = b64decode("".join(body.split()), validate=True)

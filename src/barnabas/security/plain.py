@@ -1,5 +1,5 @@
-"""Implements SASL PLAIN (RFC 4616). One message contains the user and the password, so use it only
-over TLS or in a private network.
+"""Implements SASL PLAIN (RFC 4616). The user and the password are sent in a single message, so it
+should be used only over TLS or in a private network.
 
 authzid NUL user NUL password
 """
@@ -16,11 +16,11 @@ from barnabas.security.sasl import Identity, InvalidCredentials
 
 
 class PlainServer:
-    """Implements the server's end. Checking an unknown user takes as long as checking a wrong
-    password."""
+    """The server's side. Checking an unknown user takes the same time as checking a wrong password.
+    """
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        """`passwords` maps users to passwords."""
+        """Create the server's side. `passwords` maps users to their passwords."""
         self._passwords = passwords
         self.identity: Identity | None = None
         self.known_user = ""
@@ -41,11 +41,11 @@ class PlainServer:
             raise SaslAuthenticationFailed("Authentication failed: password not specified")
         known = self._passwords.get(user)
         self.known_user = "" if known is None else user
-        # Compare digests, because comparing the passwords themselves would reveal the length.
+        # Compare digests, because comparing the passwords would reveal the length of the password.
         is_right = compare_digest(_digest(password), _digest(known or ""))
         if known is None or not is_right:
             raise SaslAuthenticationFailed("Authentication failed: Invalid username or password")
-        # As in Kafka, a client cannot act for another user.
+        # As in Kafka, a client cannot act on behalf of another user.
         if authorization_id not in ("", user):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -56,7 +56,7 @@ class PlainServer:
 
 
 class PlainClient:
-    """Implements the client's end."""
+    """The client's side."""
 
     def __init__(self, user: str, password: str) -> None:
         self._message = f"\0{user}\0{password}".encode()

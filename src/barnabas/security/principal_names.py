@@ -1,14 +1,14 @@
-"""Maps a certificate's subject to a user name, by `ssl.principal.mapping.rules` (KIP-371).
+"""Maps the subject of a certificate to a user name with `ssl.principal.mapping.rules` (KIP-371).
 
     CN=alice,OU=Sales,O=Acme\\, Inc.,C=DE              a subject
     RULE:^CN=(.*?),OU=Sales.*$/$1@sales/L,DEFAULT     rules
 
-A subject is written in the form of Java's X500Principal.getName() (RFC 2253), with the most
-specific part first. An attribute without a name in RFC 2253 is written as its number and the
-hexadecimal DER of its value. Rules and ACLs written for Kafka therefore match.
+Subjects are written in the same form as by Java's X500Principal.getName() (RFC 2253), with the most
+specific part first. If RFC 2253 has no name for an attribute, its number is written, followed by
+the DER of its value in hexadecimal. Rules and ACLs that were written for Kafka therefore match.
 
-The first rule whose pattern matches the whole subject applies; DEFAULT returns the subject
-unchanged. `L` and `U` convert the result to lower or upper case.
+The first rule whose pattern matches the whole subject is applied. DEFAULT returns the subject
+unchanged, and `L` or `U` converts the result to lower or upper case.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BLANKS = " \r"
 
 
 class NoRuleMatches(ValueError):
-    """No rule maps the certificate's name, so its owner is not a user."""
+    """Raised if no rule matches the name in a certificate, so that the client is not a user."""
 
 
 class _Rule(NamedTuple):
@@ -57,8 +57,8 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if self.pattern is None:
             return name
-        # As in Java, matches() requires a match of the whole name, and replaceAll() then replaces
-        # each match.
+        # As in Java, matches() must match the whole name, and then replaceAll() replaces every
+        # match.
         if self.pattern.fullmatch(name) is None:
             return None
         mapped = self.pattern.sub(self._replacement, name)
@@ -71,16 +71,16 @@ class _Rule(NamedTuple):
 
 
 class PrincipalNames:
-    """Applies the rules of one listener."""
+    """Applies the mapping rules of a listener."""
 
     __slots__ = ("_rules",)
 
     def __init__(self, rules: str) -> None:
-        """Raises ConfigError with the faulty rule."""
+        """Parse the rules. Raises ConfigError, which contains the faulty rule."""
         self._rules: Sequence[_Rule] = _parse(rules)
 
     def name_of(self, subject: str) -> str:
-        """Return the user's name for a certificate's subject. Raises NoRuleMatches."""
+        """Return the user name for the subject of a certificate. Raises NoRuleMatches."""
         for rule in self._rules:
             mapped = rule.apply(subject)
             if mapped is not None:
@@ -132,13 +132,15 @@ def _expand(part: re.Match[str], match: re.Match[str]) -> str:
 
 
 def subject_of(certificate: bytes) -> str:
-    """Return the subject of a certificate in DER. Raises ValueError for other bytes."""
+    """Return the subject of a certificate in DER. Raises ValueError if the bytes are not a
+    certificate.
+    """
     subject = elements(subject_element(certificate).content)
     return ",".join(reversed([_relative_name(each.content) for each in subject if each.tag == SET]))
 
 
 def _relative_name(content: bytes) -> str:
-    """Return one component of the name, usually a single attribute."""
+    """Return one component of the name, which usually consists of a single attribute."""
     return "+".join(_attribute(each.content) for each in elements(content))
 
 
@@ -158,7 +160,7 @@ def _escape(text: str) -> str:
     escaped = "".join(
         f"\\{each}" if each in _ESCAPED else "\\00" if each == "\0" else each for each in text
     )
-    # Blanks are escaped only at the ends, each with a backslash.
+    # Blanks are escaped only at the beginning and at the end, each with a backslash.
     inner = escaped.strip(_BLANKS)
     if not inner:
         return "".join(f"\\{each}" for each in escaped)

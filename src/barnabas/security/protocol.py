@@ -1,5 +1,5 @@
-"""Defines Kafka's security protocols, which determine whether connections are encrypted and whether
-clients authenticate with SASL.
+"""Defines Kafka's security protocols. They determine whether a connection is encrypted and whether
+the client authenticates with SASL.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class SecurityProtocol(Enum):
-    """Lists the protocols of listeners and of the connections to them (SE-2)."""
+    """Lists the security protocols of listeners and connections (SE-2)."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -25,5 +25,5 @@ class SecurityProtocol(Enum):
 
     @property
     def is_open(self) -> bool:
-        """Return whether clients may connect without proving their identity."""
+        """Return whether clients can connect without proving who they are."""
         return self is SecurityProtocol.PLAINTEXT

@@ -1,9 +1,9 @@
-"""Reads lists of revoked certificates (CRLs, RFC 5280) from a file, or from every file in a
+"""Reads lists of revoked certificates (CRLs, RFC 5280) from a file or from all files in a
 directory.
 
-With these lists, a certificate is accepted only if every authority above it has a list and no list
-contains it. A list that cannot be read or has expired causes an error; it is never treated as
-empty.
+If there are lists, a certificate is accepted only if there is a list from every authority above it
+and no list contains the certificate. If a list has expired or cannot be read, this is an error; the
+list is never treated as empty.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _TIMES = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedT
 
 
 def load_revocation_lists(setting: str, location: str) -> str:
-    """Return the lists at the configured location, as PEM. Raises ConfigError with the setting and
-    the location.
+    """Return the lists at the configured location as PEM. Raises ConfigError, which names the
+    setting and the location.
     """
     try:
         path = Path(location)
@@ -41,8 +41,8 @@ def load_revocation_lists(setting: str, location: str) -> str:
 
 
 def next_update(revocation_list: bytes) -> datetime | None:
-    """Return when a DER list must be replaced, or None if it contains no such time. Raises
-    ValueError."""
+    """Return the time by which a DER list must be replaced, or None if it contains no such time.
+    Raises ValueError."""
     try:
         (whole,) = elements(revocation_list)
         body = next(elements(whole.content))
@@ -51,7 +51,7 @@ def next_update(revocation_list: bytes) -> datetime | None:
         raise ValueError("this is not a certificate revocation list") from None
     if whole.tag != SEQUENCE or not times:
         raise ValueError("this is not a certificate revocation list")
-    # RFC 5280 requires nextUpdate, but some authorities omit it. Such a list never expires.
+    # RFC 5280 requires nextUpdate, but some authorities omit it. A list without it never expires.
     if len(times) == 1:
         return None
     _, last = times
@@ -59,7 +59,9 @@ def next_update(revocation_list: bytes) -> datetime | None:
 
 
 def _lists(content: bytes, where: str) -> Iterator[PemBlock]:
-    """Yield the lists in a file, in PEM or in DER, the form that authorities publish."""
+    """Yield the lists in a file. The file is in PEM or in DER, the format in which authorities
+    publish lists.
+    """
     if content[:1] == bytes((SEQUENCE,)):
         yield PemBlock(_LABEL, pem_of(_LABEL, content))
         return
@@ -75,7 +77,8 @@ def _check(block: PemBlock, where: str) -> str:
         end = next_update(der_of(block))
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
-    # An expired list may lack a certificate that has been stolen since.
+    # A certificate may have been stolen after the list was issued, so an expired list must not be
+    # used.
     if end is not None and end <= datetime.now(UTC):
         raise ConfigError(
             f"{where}: this certificate revocation list expired at "

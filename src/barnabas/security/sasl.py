@@ -1,10 +1,10 @@
-"""Defines both ends of a SASL exchange, for any mechanism.
+"""Defines both sides of a SASL exchange, for all mechanisms.
 
     client   initial message --> | server
              challenge       <-- |
              response        --> |   ... until the server is complete
 
-A mechanism is a pair of small state machines that do no I/O.
+Each mechanism is a pair of small state machines, which do no I/O.
 """
 
 from __future__ import annotations
@@ -23,60 +23,60 @@ MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 
 
 class InvalidCredentials(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
-    """A message in the exchange is malformed or proves nothing. The reason is for this side's log:
-    the peer learns only that authentication failed.
+    """Raised if a message is malformed or does not prove an identity. The reason is meant for the
+    log on this side, because the peer is told only that authentication failed.
     """
 
 
 class TokenUnavailable(BarnabasError):
-    """A token provider did not answer correctly; a retry may succeed."""
+    """Raised if a token provider does not respond correctly. A retry may succeed."""
 
 
 class Identity(NamedTuple):
-    """A principal whose identity a completed exchange has proved."""
+    """A principal whose identity was proved by a completed exchange."""
 
     principal: Principal
     expires_at_ms: int | None = None
-    """The wall-clock time at which the credentials expire; None means that they do not expire."""
+    """When the credentials expire, by the wall clock. None means that they do not expire."""
     by_token: bool = False
-    """True if a delegation token proved the identity."""
+    """True if the identity was proved by a delegation token."""
 
 
 class SaslServer(Protocol):
-    """Represents the server's end of one exchange."""
+    """Represents the server's side of an exchange."""
 
     @property
     def identity(self) -> Identity | None:
-        """The client's identity, once the exchange is complete."""
+        """The identity of the client, after the exchange has been completed."""
         ...
 
     @property
     def known_user(self) -> str:
-        """The user that the client claims to be; empty if there is no such user. An unknown name
-        may be a password typed into the wrong field.
+        """The user that the client claims to be, or an empty string if there is no such user,
+        because an unknown name may be a password that was typed into the wrong field.
         """
         ...
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        """Return the response to a client's message, or empty bytes if there is none.
+        """Return the response to a message from the client. It is empty if there is no response.
 
-        Raises SaslAuthenticationFailed with the text for the client, or InvalidCredentials with a
-        text for the log.
+        Raises SaslAuthenticationFailed, whose text is for the client, or InvalidCredentials, whose
+        text is for the log.
         """
         ...
 
 
 class SaslClient(Protocol):
-    """Represents the client's end of one exchange."""
+    """Represents the client's side of an exchange."""
 
     def first(self) -> bytes:
-        """Return the first message."""
+        """Return the first message to send."""
         ...
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Return the response to a challenge, or None once this end has completed the exchange.
+        """Return the response to a challenge, or None if the exchange is complete on this side.
 
-        Raises SaslAuthenticationFailed if the server cannot prove its identity or rejects the
-        client.
+        Raises SaslAuthenticationFailed if the server rejects the client or cannot prove its own
+        identity.
         """
         ...

@@ -1,19 +1,19 @@
-"""Implements SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677) without channel binding, like
-Kafka.
+"""Implements SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677). As in Kafka, there is no channel
+binding.
 
     n,,n=alice,r=<client>                               -->
                          <--   r=<client><server>,s=<salt>,i=4096
     c=biws,r=<client><server>,p=<proof>                 -->
                          <--   v=<signature of the server>
 
-Passwords are encoded as UTF-8 without SASLprep, which Kafka does not apply either, so that users
-created by Kafka's tools can authenticate here, and vice versa. With the extension `tokenauth=true`,
-the same exchange proves a delegation token (KIP-48): its id is the user, and its HMAC is the
-password.
+Passwords are encoded as UTF-8. SASLprep is not applied, because Kafka does not apply it either;
+users created with Kafka's tools can therefore authenticate here, and vice versa. If the extension
+`tokenauth=true` is sent, the exchange proves a delegation token instead (KIP-48): the id of the
+token is the user, and its HMAC is the password.
 
-The server stores no password, and the client sends none: each proves that it knows the keys derived
-from the password. Someone who intercepts an exchange can still test a list of passwords against it,
-so only a long password is safe without TLS.
+The server does not store the password, and the client does not send it: each side proves that it
+knows keys derived from the password. If somebody intercepts an exchange, they can still try a list
+of passwords against it, so without TLS, only long passwords are safe.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, Inval
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16_384
-"""The maximum number of iterations for a new credential, as in Kafka. A client computes them at
-each authentication.
+"""The maximum number of iterations in a new credential, as in Kafka. A client has to compute them
+in each authentication.
 """
 
-_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # takes a second; a server may not ask for more
+_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # a second of work; servers may not ask for more
 _SALT_BYTES: Final = 26  # as long as Kafka's own
 _HASHES: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
 _TYPES: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
@@ -61,8 +61,8 @@ _CHALLENGE: Final = re.compile(
 
 
 class ScramCredential(NamedTuple):
-    """The keys that a server stores instead of a password. With them, it can verify the password
-    and prove its own knowledge of the keys.
+    """The keys that a server stores instead of a password. The server uses them to verify the
+    password and to prove that it knows the keys.
     """
 
     salt: bytes
@@ -74,7 +74,7 @@ class ScramCredential(NamedTuple):
         return f"ScramCredential({self.iterations} iterations, hidden)"
 
     def text(self) -> str:
-        """Return the text that Kafka stores in the metadata tree."""
+        """Return the credential as text, in the form that Kafka stores in the metadata tree."""
         return (
             f"salt={_base64(self.salt)},stored_key={_base64(self.stored_key)},"
             f"server_key={_base64(self.server_key)},iterations={self.iterations}"
@@ -82,39 +82,41 @@ class ScramCredential(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """The name that a server looks up: a user name or the id of a delegation token."""
+    """The name for which a server looks up a credential: a user name or the id of a delegation
+    token.
+    """
 
     name: str
     is_token: bool
 
 
 class ScramAccount(NamedTuple):
-    """A user's credential, and the identity that it proves."""
+    """The credential of a user, and the identity that it proves."""
 
     credential: ScramCredential
     identity: Identity
 
 
 def mechanism_of(kind: int) -> str | None:
-    """Return the mechanism with this wire code, or None."""
+    """Return the mechanism that has this code on the wire, or None."""
     return _TYPES.get(kind)
 
 
 def kind_of(mechanism: str) -> int:
-    """Return a mechanism's wire code."""
+    """Return the code of a mechanism on the wire."""
     return next(kind for kind, name in _TYPES.items() if name == mechanism)
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """Return the PBKDF2 hash of a password. This takes milliseconds."""
+    """Return the PBKDF2 hash of a password. Computing it takes milliseconds."""
     return pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def credential_from_salted(
     mechanism: str, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Build the credential from a salted password, which an AlterUserScramCredentials request
-    contains.
+    """Build a credential from a salted password, as contained in an AlterUserScramCredentials
+    request.
     """
     name = _HASHES[mechanism]
     stored = _hash(name, hmac_digest(salted, b"Client Key", name))
@@ -124,14 +126,14 @@ def credential_from_salted(
 def new_credential(
     mechanism: str, password: str, iterations: int = MIN_ITERATIONS
 ) -> ScramCredential:
-    """Create a credential for a password, with a new salt."""
+    """Create a credential for a password, using a new salt."""
     salt = new_salt()
     salted = salted_password(mechanism, password, salt, iterations)
     return credential_from_salted(mechanism, salted, salt, iterations)
 
 
 def is_of_password(mechanism: str, credential: ScramCredential, password: str) -> bool:
-    """Return whether this password matches a credential."""
+    """Return whether the credential was created from this password."""
     salted = salted_password(mechanism, password, credential.salt, credential.iterations)
     return credential == credential_from_salted(
         mechanism, salted, credential.salt, credential.iterations
@@ -139,12 +141,12 @@ def is_of_password(mechanism: str, credential: ScramCredential, password: str) -
 
 
 def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
-    """Return a credential for an unknown name, which no password can prove. Its salt is derived
-    from a secret key and never changes, so that asking twice does not reveal that the name is
-    unknown.
+    """Return a credential for an unknown name. No password matches it. Its salt is derived from a
+    secret key and is always the same, so that a client that asks twice cannot find out that the
+    name is unknown.
     """
     salt = hmac_digest(key, name.encode("utf-8", "surrogatepass"), "sha256")[:_SALT_BYTES]
-    # No known key has a hash of zeros, and for SHA-512, even the length is wrong.
+    # No known key has a hash of zeros, and with SHA-512, even the length is wrong.
     return ScramCredential(salt, bytes(32), bytes(32), iterations)
 
 
@@ -153,7 +155,8 @@ def new_salt() -> bytes:
 
 
 def parse_credential(mechanism: str, text: str) -> ScramCredential:
-    """Parse a credential in Kafka's form. Raises CorruptData, without showing the credential."""
+    """Parse a credential in Kafka's format. Raises CorruptData, which does not show the credential.
+    """
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     try:
         salt, stored, server = (
@@ -173,16 +176,16 @@ def parse_credential(mechanism: str, text: str) -> ScramCredential:
 
 
 def asked_user(message: bytes) -> ScramUser | None:
-    """Return the user in a client's first message, or None for any other message."""
+    """Return the user named in the client's first message, or None if this is another message."""
     found = _FIRST.fullmatch(message.decode("utf-8", "replace"))
     return None if found is None else _user(found)
 
 
 class ScramServer:
-    """Implements the server's end of one exchange.
+    """The server's side of one exchange.
 
-    An unknown user gets the same responses as a wrong password: `decoy` creates a credential for
-    the name, which no password can prove.
+    The responses for an unknown user are the same as for a wrong password: `decoy` creates a
+    credential for the name that no password matches.
     """
 
     def __init__(
@@ -217,8 +220,8 @@ class ScramServer:
     def _first(self, text: str) -> str:
         found = _FIRST.fullmatch(text)
         if found is None:
-            # This also rejects channel binding (p=) and the claim that the client supports it (y),
-            # because channel binding is not offered.
+            # This rejects channel binding (p=), and also clients that say that they support it (y),
+            # because this server does not offer it.
             raise InvalidCredentials("Invalid SCRAM client first message format")
         wanted = _user(found)
         authorization_id = unescape(found["authzid"] or "")
@@ -227,11 +230,11 @@ class ScramServer:
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )
-        # RFC 5802, 5.1: the exchange fails if a mandatory extension is not supported.
+        # RFC 5802, 5.1: if a mandatory extension is not supported, the exchange must fail.
         if found["bare"].startswith("m="):
             raise InvalidCredentials("a SCRAM message with an unknown mandatory extension")
         account = self._find(wanted)
-        decoy = self._decoy(wanted)  # for known users as well, so that both take the same time
+        decoy = self._decoy(wanted)  # done for known users as well, so that the time is the same
         self._credential = credential = decoy if account is None else account.credential
         self._found = None if account is None else account.identity
         self.known_user = "" if account is None else wanted.name
@@ -244,8 +247,8 @@ class ScramServer:
         found = _FINAL.fullmatch(text)
         if found is None:
             raise InvalidCredentials("Invalid SCRAM client final message format")
-        # Equality is not required, because librdkafka before 2.6.1 repeats its own nonce in front,
-        # and Kafka 3.9 accepts that.
+        # The two need not be equal: librdkafka before 2.6.1 adds its own nonce in front once more,
+        # which Kafka 3.9 accepts.
         if not found["nonce"].endswith(self._nonce):
             raise InvalidCredentials("Invalid client nonce in the final client message")
         if _unbase64(found["binding"])[:2] != b"n,":
@@ -254,7 +257,7 @@ class ScramServer:
         signature = hmac_digest(credential.stored_key, signed, self._hash_name)
         client_key = _xor(_unbase64(found["proof"]), signature)
         is_right = compare_digest(_hash(self._hash_name, client_key), credential.stored_key)
-        # Reject an unknown user only after all of the work; rejecting the first message would
+        # An unknown user is rejected only after all of the work. Rejecting the first message would
         # reveal which users exist.
         if self._found is None or not is_right:
             raise InvalidCredentials("Invalid client credentials")
@@ -263,7 +266,7 @@ class ScramServer:
 
 
 class ScramClient:
-    """Implements the client's end of one exchange, and verifies the server's signature."""
+    """The client's side of one exchange. It also verifies the server's signature."""
 
     def __init__(self, mechanism: str, user: str, password: str, *, is_token: bool = False) -> None:
         self._mechanism = mechanism
@@ -287,11 +290,11 @@ class ScramClient:
         if found is None:
             raise InvalidCredentials("the broker's SCRAM challenge is malformed")
         nonce, iterations = found["nonce"], int(found["iterations"])
-        # A server that adds nothing to the nonce could replay an earlier exchange.
+        # If the server adds nothing to the nonce, it could be replaying an earlier exchange.
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise InvalidCredentials("the broker's SCRAM challenge is for another exchange")
-        # With few iterations, a server posing as the broker would get a proof that makes the
-        # password easy to guess.
+        # If there were only a few iterations, a server that pretends to be the broker would get a
+        # proof from which the password can easily be guessed.
         if not MIN_ITERATIONS <= iterations <= _MOST_CLIENT_ITERATIONS:
             raise InvalidCredentials(
                 f"the broker demands {iterations} iterations; from {MIN_ITERATIONS} to "
@@ -314,12 +317,12 @@ def new_nonce() -> str:
 
 
 def escape(name: str) -> str:
-    """Escape a user's name for a SCRAM message."""
+    """Escape the name of a user for use in a SCRAM message."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def unescape(name: str) -> str:
-    # The order matters: "=3D2C" stands for "=2C", not for a comma.
+    # The order matters, because "=3D2C" is the text "=2C" and not a comma.
     return name.replace("=2C", ",").replace("=3D", "=")
 
 

@@ -1,4 +1,4 @@
-"""Writes files that only their owner can read."""
+"""Writes files that can be read only by their owner."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _OWNER_ONLY: Final = 0o600
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Replace a file with one that only its owner can read, either completely or not at all. Raises
-    OSError.
+    """Replace a file with one that only its owner can read. The file is replaced as a whole or not
+    at all. Raises OSError.
     """
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            # mkstemp also sets this mode, but subject to the umask.
+            # mkstemp sets the same mode, but the umask may change it.
             os.fchmod(file.fileno(), _OWNER_ONLY)
             file.write(content)
             file.flush()

@@ -1,8 +1,8 @@
-"""Builds TLS contexts for servers and clients from Kafka's `ssl.*` settings.
+"""Builds the TLS contexts of servers and clients from Kafka's `ssl.*` settings.
 
-TLS 1.2 is the lowest version, and renegotiation is off. As in Java, every certificate in a
-truststore is trusted on its own, whereas OpenSSL by default requires the authority at the end of
-the chain.
+The minimum version is TLS 1.2, and renegotiation is disabled. As in Java, every certificate in a
+truststore is trusted by itself; by default, OpenSSL would require the authority at the end of the
+chain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CLIENT_AUTH = {
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return a listener's context. Raises ConfigError with the setting's name."""
+    """Return the context for a listener. Raises ConfigError, which names the setting."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     key_store = load_key_store(settings)
     if key_store is None:
@@ -66,14 +66,16 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             "ssl.truststore.certificates"
         )
     _refuse_revoked(context, BROKERS_CRL_LOCATION, settings)
-    # A client could renegotiate repeatedly, which costs the broker more than the client.
+    # A client could renegotiate again and again, which costs the broker more than the client.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     _restrict(context, settings)
     return context
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return a client's context; without a truststore, it trusts the system's authorities."""
+    """Return the context for a client. Without a truststore, the client trusts the system's
+    authorities.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = _checks_host(settings)
     trusted = load_trust_store(settings)
@@ -91,15 +93,15 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def allowed_suites(settings: TlsSettings) -> frozenset[str]:
-    """Return the TLS 1.3 suites that a connection may use. Python cannot restrict them in a
-    context.
+    """Return the TLS 1.3 suites that a connection may use. In Python, a context cannot restrict
+    them.
     """
     names = [name for name in _items(settings.cipher_suites) if _is_of_tls_1_3(name)]
     return frozenset(names) if names else _SUITES_1_3
 
 
 def openssl_name(name: str) -> str:
-    """Return OpenSSL's name for a TLS 1.2 suite. A name that is not an IANA name is returned
+    """Return OpenSSL's name for a TLS 1.2 suite. Names that are not IANA names are returned
     unchanged.
 
     TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256
@@ -116,7 +118,7 @@ def openssl_name(name: str) -> str:
 
 
 def _is_of_tls_1_3(name: str) -> bool:
-    # The names of TLS 1.3 suites contain no key exchange and are the same everywhere:
+    # TLS 1.3 suites have the same names everywhere, which contain no key exchange:
     # TLS_AES_256_GCM_SHA384.
     return _TLS_1_3.match(name) is not None
 
@@ -131,7 +133,7 @@ def _checks_host(settings: TlsSettings) -> bool:
 
 
 def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Restrict the versions and suites of a context."""
+    """Restrict the versions and suites that a context accepts."""
     if settings.protocol.strip() not in _PREFERRED:
         raise ConfigError(
             f"ssl.protocol: {settings.protocol!r} is not one of {', '.join(_PREFERRED)}"
@@ -155,13 +157,13 @@ def _version(name: str) -> ssl.TLSVersion:
 def _restrict_suites(
     context: ssl.SSLContext, suites: list[str], versions: list[ssl.TLSVersion]
 ) -> list[ssl.TLSVersion]:
-    """Allow only these suites. Returns the versions that have at least one of them."""
+    """Allow only these suites. Return the versions for which at least one suite remains."""
     newer = {name for name in suites if _is_of_tls_1_3(name)}
     older = [openssl_name(name) for name in suites if name not in newer]
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
         raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")
-    # OpenSSL enables all TLS 1.3 suites, in its own order. If its first suite is also the first
-    # requested, peers that support it negotiate it.
+    # OpenSSL enables all TLS 1.3 suites in its own order. If OpenSSL's first suite is also the
+    # first one in the settings, it is negotiated with every peer that supports it.
     if newer and _FIRST_1_3 not in newer:
         raise ConfigError(
             "ssl.cipher.suites: this Python cannot select individual TLS 1.3 suites; add "
@@ -195,16 +197,18 @@ def _trust(context: ssl.SSLContext, certificates: str) -> None:
         context.load_verify_locations(cadata=certificates)
     except ssl.SSLError as error:
         raise ConfigError(f"ssl.truststore: cannot read a certificate: {error.reason}") from None
-    # As in Java, each certificate in a truststore is trusted on its own, even without the authority
-    # that signed it.
+    # As in Java, a certificate in a truststore is trusted by itself, even if the authority that
+    # signed it is missing.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings) -> None:
-    """Check the whole chain, because a revoked authority is as bad as a revoked certificate."""
+    """Check all certificates in the chain, because a revoked authority is as bad as a revoked
+    certificate.
+    """
     if not settings.crl_location:
         return
-    from barnabas.security.revocation import load_revocation_lists  # few listeners have any
+    from barnabas.security.revocation import load_revocation_lists  # most listeners have none
 
     lists = load_revocation_lists(setting, settings.crl_location)
     with _file_of(lists) as path:
@@ -214,14 +218,14 @@ def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings
             raise ConfigError(
                 f"{setting}={settings.crl_location}: cannot read a revocation list: {error.reason}"
             ) from None
-    # With this flag, a certificate whose authority has no list is also rejected.
+    # This flag also causes a certificate to be rejected if its authority has no list.
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 
 def _load(context: ssl.SSLContext, store: KeyStore) -> None:
     with _file_of(store.chain + store.key) as path:
         try:
-            # Always pass a password; without one, OpenSSL would prompt on the terminal.
+            # Always pass a password, because otherwise OpenSSL would ask for one on the terminal.
             context.load_cert_chain(path, password=store.password)
         except ssl.SSLError as error:
             raise ConfigError(f"ssl.keystore: {_load_reason(error, store)}") from None
@@ -237,8 +241,8 @@ def _load_reason(error: ssl.SSLError, store: KeyStore) -> str:
 
 @contextmanager
 def _file_of(text: str) -> Iterator[str]:
-    """Yield a path at which OpenSSL can read the text. If the system allows, the text is never
-    written to disk.
+    """Yield a path from which OpenSSL can read the text. On systems that allow it, the text is
+    never written to disk.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)

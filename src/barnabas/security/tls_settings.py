@@ -1,5 +1,5 @@
-"""Reads one side's TLS settings under Kafka's names: `ssl.keystore.type` becomes
-`keystore_type`."""
+"""Reads the TLS settings of one side. The names are derived from Kafka's: `ssl.keystore.type`
+becomes `keystore_type`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 BROKERS_CRL_LOCATION = "barnabas.ssl.crl.location"
-"""A broker's setting for `crl_location`, which does not exist in Kafka."""
+"""The name of the broker setting for `crl_location`. Kafka does not have this setting."""
 
 CLIENTS_CRL_LOCATION = "ssl.crl.location"
-"""A client's setting for `crl_location`, which also exists in librdkafka."""
+"""The name of the client setting for `crl_location`. librdkafka has the same setting."""
 
 _SECRETS = frozenset({"key_password", "keystore_key", "keystore_password", "truststore_password"})
 
 
 class TlsSettings(NamedTuple):
-    """The settings as text. A missing setting is empty; lists are separated by commas."""
+    """The settings as text. A setting that is missing is empty, and the items of a list are
+    separated by commas.
+    """
 
     keystore_type: str = "JKS"
     keystore_location: str = ""
     keystore_password: str = ""
-    keystore_key: str = ""  # PEM, like the two below
+    keystore_key: str = ""  # PEM, as are the next two
     keystore_certificate_chain: str = ""
     key_password: str = ""
     truststore_type: str = "JKS"
@@ -37,9 +39,7 @@ class TlsSettings(NamedTuple):
 
     @classmethod
     def read(cls, value_of: Callable[[str], str]) -> TlsSettings:
-        """Read the settings under a broker's names: those of Kafka, with the prefix `ssl.`, and
-        ours.
-        """
+        """Read the settings of a broker: Kafka's, whose names start with `ssl.`, and our own."""
         kafkas = (field for field in cls._fields if field != "crl_location")
         return cls(
             **{field: value_of(f"ssl.{field.replace('_', '.')}") for field in kafkas},
@@ -48,12 +48,12 @@ class TlsSettings(NamedTuple):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the configured files; a directory stands for all files in it."""
+        """Return the configured files. For a directory, all files in it are returned."""
         own = (self.keystore_location, self.truststore_location, self.crl_location)
         return tuple(filter(None, own))
 
     def __repr__(self) -> str:
-        """Omit the secrets, so that the settings may be logged."""
+        """Return the settings without secrets, so that they can be logged."""
         shown = ", ".join(
             f"{name}={'[hidden]' if name in _SECRETS else repr(value)}"
             for name, value in zip(self._fields, self, strict=True)

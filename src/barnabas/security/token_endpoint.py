@@ -1,12 +1,12 @@
-"""Fetches tokens from an identity provider, for clients that authenticate with them (RFC 6749,
+"""Fetches tokens from an identity provider for clients that authenticate with tokens (RFC 6749,
 4.4).
 
     org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required
         clientId="orders" clientSecret="..." scope="kafka";
 
-After part of a token's life (`sasl.login.refresh.*`), the next authentication fetches a new token.
-If this fails, the old token is used until it expires. A `file:` URL refers to a file with a token
-that another program renews.
+After a certain share of a token's lifetime (`sasl.login.refresh.*`), the next authentication
+fetches a new token. If this fails, the old token is used until it expires. If the URL starts with
+`file:`, it refers to a file with a token, which another program renews.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 1024 * 1024
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _MAY_PASS: Final = (408, 421, 423, 425, 429)  # other 4xx statuses are permanent
-_SENDERS: Final = 16  # the maximum in one process, with different settings
+_SENDERS: Final = 16  # the limit per process, for different settings
 
 
 class Refresh(NamedTuple):
-    """The `sasl.login.refresh.*` settings, which determine when to replace a token."""
+    """The `sasl.login.refresh.*` settings, which determine when a token is replaced."""
 
-    window_factor: float = 0.8  # the share of its life
+    window_factor: float = 0.8  # the share of the lifetime
     window_jitter: float = 0.05  # the random part
     min_period_s: int = 60
     buffer_s: int = 300  # before it expires
 
 
 class Grant(NamedTuple):
-    """A client's credentials and the provider's URL."""
+    """The credentials of a client, and the URL of the provider."""
 
     url: str
     client_id: str = ""
     client_secret: str = ""
     scope: str = ""
-    tls: TlsSettings | None = None  # None: the system's authorities
+    tls: TlsSettings | None = None  # if None, the system's authorities are trusted
     refresh: Refresh = Refresh()
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class Grant(NamedTuple):
 
 
 def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
-    """Return the grant that the options in a JAAS line describe. Raises ConfigError."""
+    """Return the grant described by the options in a JAAS line. Raises ConfigError."""
     if urllib.parse.urlsplit(url).scheme == "file":
         return Grant(url)
     for name in ("clientId", "clientSecret"):
@@ -88,13 +88,13 @@ def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
 
 @lru_cache(maxsize=_SENDERS)
 def token_endpoint(grant: Grant) -> TokenEndpoint:
-    """Return the endpoint of a grant. It is the same for equal grants, so that all connections
-    share a token."""
+    """Return the endpoint for a grant. Equal grants have the same endpoint, so all of their
+    connections share a token."""
     return TokenEndpoint(grant, SystemClock(), SystemRandom())
 
 
 class TokenEndpoint:
-    """Fetches tokens from one provider. `token` blocks, so call it in a thread."""
+    """Fetches tokens from one provider. `token` blocks, so it must be called in a thread."""
 
     def __init__(self, grant: Grant, clock: Clock, random: Random) -> None:
         """Raises ConfigError."""
@@ -109,15 +109,15 @@ class TokenEndpoint:
         self._renewed_at_ms = 0
 
     def token(self) -> str:
-        """Return a valid token. Raises TokenUnavailable or SaslAuthenticationFailed."""
+        """Return a token that is valid. Raises TokenUnavailable or SaslAuthenticationFailed."""
         with self._lock:
             now_ms = self._clock.wall_ms()
             if not self._token or now_ms >= self._renewed_at_ms:
                 try:
                     self._take(_fetch(self._opener, self._grant), now_ms)
                 except TokenUnavailable as error:
-                    # If a provider is briefly down, connections must not fail while the old token
-                    # is valid.
+                    # If the provider is unavailable for a short time, no connection should fail
+                    # while the old token is valid.
                     if not self._token or now_ms >= self._ends_at_ms:
                         raise
                     _log.warning("keeping the previous token: %s", error)
@@ -138,22 +138,23 @@ class TokenEndpoint:
 
 
 def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: float) -> int:
-    """Return when to replace a token that has just arrived, with this lifetime; `chance` is between
-    0 and 1. As in Kafka, the minimum period and the buffer apply only if the life is long enough
-    for both.
+    """Return when to replace a token that has just arrived and has this lifetime; `chance` is
+    between 0 and 1. As in Kafka, the minimum period and the buffer are used only if the lifetime is
+    long enough for both.
     """
     begins_ms, ends_ms = life
     part = refresh.window_factor + refresh.window_jitter * chance
     wanted_ms = begins_ms + int((ends_ms - begins_ms) * part)
     pause_ms, reserve_ms = 1000 * refresh.min_period_s, 1000 * refresh.buffer_s
-    # KIP-255, like ExpiringCredentialRefreshingLogin: a short life is not long enough for both.
+    # KIP-255: as in ExpiringCredentialRefreshingLogin, a short lifetime is not long enough for
+    # both.
     if now_ms + pause_ms + reserve_ms > ends_ms:
         return wanted_ms
     return max(min(wanted_ms, ends_ms - reserve_ms), now_ms + pause_ms)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Rejects redirections, which would send the secret to another host."""
+    """Rejects redirects, because they would send the secret to another host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -162,7 +163,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _opener(tls: TlsSettings | None) -> urllib.request.OpenerDirector:
     context = ssl.create_default_context()
     if tls is not None:
-        from barnabas.security.tls import client_context  # few providers need it
+        from barnabas.security.tls import client_context  # most providers do not need it
 
         context = client_context(tls)
     return urllib.request.build_opener(_NoRedirect(), urllib.request.HTTPSHandler(context=context))
@@ -175,8 +176,8 @@ def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
     except urllib.error.HTTPError as error:
         with error:
             reason = f"HTTP {error.code}{_oauth_error(error.read(_MOST_BYTES))}"
-        # A wrong secret stays wrong, so fail at once instead of retrying until the client's
-        # timeout.
+        # A secret that is wrong will stay wrong, so fail immediately instead of retrying until the
+        # client times out.
         if 400 <= error.code < 500 and error.code not in _MAY_PASS:
             raise SaslAuthenticationFailed(
                 f"{SETTING}={grant.url} rejected the request: {reason}"
@@ -219,7 +220,8 @@ def _token_in(grant: Grant, token: object) -> str:
 
 
 def _oauth_error(body: bytes) -> str:
-    """Return the error code from a provider's response. The code is not secret (RFC 6749, 5.2)."""
+    """Return the error code in a provider's response. The code contains no secret (RFC 6749, 5.2).
+    """
     try:
         code = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -229,8 +231,8 @@ def _oauth_error(body: bytes) -> str:
 
 
 def _life(token: str) -> tuple[int | None, int | None]:
-    """Return when a JSON web token was issued and when it expires, in milliseconds, according to
-    its claims.
+    """Return when a JSON web token was issued and when it expires, in milliseconds. Both times are
+    claims in the token.
     """
     parts = token.split(".")
     try:

@@ -1,10 +1,12 @@
-"""Verifies JSON web tokens: signature, issuer, audience, times and scope. Pure.
+"""Verifies JSON web tokens: the signature, the issuer, the audience, the times and the scope. This
+is pure.
 
-Only signatures with a private key are accepted: `none` proves nothing, and with HS256 and a public
-key as the secret, anyone could sign. Reasons are for the broker's log and never contain any part of
-the token.
+A token is accepted only if it was signed with a private key: `none` proves nothing, and if HS256
+were accepted, anyone could use the public key as the secret and sign tokens. The reasons for a
+rejection are meant for the broker's log, and never contain any part of the token.
 
-A valid token is accepted until it expires. The provider is not asked whether it has been revoked.
+A token that is valid is accepted until it expires. The provider is not asked whether the token has
+been revoked.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED"):
-    """The token is signed by an unknown key: the provider may have added keys."""
+    """Raised if a token was signed with an unknown key. The provider may have added a key."""
 
 
 class TokenRules(NamedTuple):
-    """The claims that a token must contain."""
+    """The claims that are required in a token."""
 
-    audiences: Sequence[str] = ()  # one of these; empty: any token
+    audiences: Sequence[str] = ()  # any of these; if empty, every token is accepted
     issuer: str = ""  # "": any
     clock_skew_ms: int = 30_000
     subject_claim: str = "sub"
@@ -42,7 +44,7 @@ class TokenRules(NamedTuple):
 
 
 def check_library() -> None:
-    """Raise ConfigError if the library that verifies signatures is missing."""
+    """Raise ConfigError if the library for verifying signatures is missing."""
     try:
         import joserfc  # noqa: F401  (an optional dependency, loaded by those who need it)
     except ImportError:
@@ -66,7 +68,7 @@ def parse_keys(text: bytes) -> list[Any]:
 
 
 def verify_token(token: str, keys: Sequence[Any], rules: TokenRules, now_ms: int) -> Identity:
-    """Return the identity that a token proves. Raises InvalidCredentials or UnknownKey."""
+    """Return the identity that is proved by a token. Raises InvalidCredentials or UnknownKey."""
     if len(token) > _MOST_BYTES:
         raise InvalidCredentials(f"a token of more than {_MOST_BYTES} bytes")
     return _identity(_claims(token, keys), rules, now_ms)
@@ -77,24 +79,24 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
     from joserfc.errors import JoseError
 
     header = _header(token)
-    # Check this before using any key, because an attacker can choose the header.
+    # This must be checked before any key is used, because an attacker can choose the header.
     if header.get("alg") not in ALGORITHMS:
         raise InvalidCredentials("a token that is not signed by a private key's algorithm")
-    # Without a key id, every key is tried; the id is optional in RFC 7515.
+    # The key id is optional in RFC 7515. If it is missing, try every key.
     wanted = header.get("kid")
     found = [key for key in keys if wanted is None or key.kid in (None, wanted)]
     for key in found:
         try:
             return dict(jwt.decode(token, key, algorithms=list(ALGORITHMS)).claims)
         except (JoseError, ValueError, TypeError, KeyError):
-            continue  # another kind of key, or not the right one
+            continue  # not the right key, or not even the right kind
     if wanted is not None and not found:
         raise UnknownKey("a token signed by an unknown key")
     raise InvalidCredentials("a token with an invalid signature")
 
 
 def _header(token: str) -> Mapping[str, Any]:
-    """Return the header of an untrusted token."""
+    """Return the header of a token that has not been verified."""
     parts = token.split(".")
     if len(parts) != 3:
         raise InvalidCredentials("a token that is not a signed JSON web token")
@@ -119,7 +121,7 @@ def _identity(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Iden
     begins_ms = max(issued_ms, _time_ms(claims, "nbf") or issued_ms)
     if begins_ms - skew_ms > now_ms:
         raise InvalidCredentials("a token issued in the future")
-    # KIP-768: issuer and audience are required only if they are configured.
+    # KIP-768: an issuer or an audience is required only if it is configured.
     if rules.issuer and claims.get("iss") != rules.issuer:
         raise InvalidCredentials("a token from another issuer")
     audience = claims.get("aud")

@@ -1,9 +1,10 @@
-"""Defines a configuration key (its name, type, default, bounds and description) and parses its
-value.
+"""Defines a configuration key (its name, type, default, bounds and description), and parses its
+values.
 
-Invariant: a value returned by `parse` is within the key's bounds. Text is parsed as in Kafka
-(Java's number syntax, booleans in any case, lists split at commas and trimmed), so that a file
-means the same as in Kafka, and is rejected if Kafka rejects it.
+Invariant: a value returned by `parse` is within the bounds of its key. Text is parsed in the same
+way as in Kafka (number syntax as in Java, booleans in upper or lower case, and lists split at
+commas with blanks removed), so a file has the same meaning as in Kafka, and is rejected if Kafka
+would reject it.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _KIND = {
 class ConfigKey(NamedTuple):
     """Represents a row of the tables in this package.
 
-    `default` is a typed value, except that a list is its comma-separated text; None is Kafka's
-    "null". `valid` uses the notation of Kafka's documentation: `[1,...]`, `[compact, delete]`, or
-    nothing.
+    `default` has the type of the value, except that the default of a list is comma-separated text.
+    None is "null" in Kafka. `valid` is in the notation of Kafka's documentation: `[1,...]`,
+    `[compact, delete]`, or empty.
     """
 
     name: str
@@ -41,26 +42,26 @@ class ConfigKey(NamedTuple):
     default: bool | int | float | str | None
     valid: str
     doc: str
-    inert: str = ""  # why it has no effect here; empty: it has an effect
-    synonyms: tuple[str, ...] = ()  # broker keys that give a topic key's default
+    inert: str = ""  # why it has no effect here, or empty if it has one
+    synonyms: tuple[str, ...] = ()  # broker keys that give this topic key its default
 
     @property
     def is_sensitive(self) -> bool:
         """Return whether the value must never be shown."""
-        # As in Kafka, an unknown setting is treated as a secret, because it may be a plug-in's
-        # password.
+        # As in Kafka, an unknown setting is treated as a secret, because it may be the password of
+        # a plug-in.
         return self.type in ("password", "unknown")
 
     @property
     def default_value(self) -> ConfigValue:
-        """Return the default; a list is returned as a list."""
+        """Return the default. If it is a list, return it as a list."""
         if self.type == "list" and isinstance(self.default, str):
             return _split(self.default)
         return self.default
 
     def parse(self, text: str) -> ConfigValue:
-        """Return the typed value of `text`. Raises ConfigError with the key, the value and the
-        rule.
+        """Parse `text` into a typed value. Raises ConfigError, which contains the key, the value
+        and the rule.
         """
         text = text.strip()
         value = self._convert(text)
@@ -69,7 +70,7 @@ class ConfigKey(NamedTuple):
         return value
 
     def text(self, value: ConfigValue) -> str | None:
-        """Return the value in the form that Kafka prints."""
+        """Return the value as text, in the same form as Kafka prints it."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -123,13 +124,15 @@ class ConfigKey(NamedTuple):
 def table(
     rows: Iterable[tuple[str, str, bool | int | float | str | None, str, str]], inert: str = ""
 ) -> dict[str, ConfigKey]:
-    """Build keys by name, from rows of (name, type, default, valid, description)."""
+    """Build the keys from rows of (name, type, default, valid, description). The result maps names
+    to keys.
+    """
     return {row[0]: ConfigKey(*row, inert) for row in rows}
 
 
 def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigError:
-    """Return the error for an unknown name, with the most similar known name, if any."""
-    import difflib  # needed only for an error, not for the broker's start
+    """Return the error for an unknown name. It suggests the most similar name, if there is one."""
+    import difflib  # only errors need it, so do not load it at startup
 
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)
     hint = f"; did you mean {near[0]}?" if near else ", and no config has a similar name"
@@ -140,7 +143,7 @@ def _java_double(value: float) -> str:
     """Format a number as Java does: 0.5, but 1.0E7 and 1.7976931348623157E308."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    from decimal import Decimal  # needed for rare values, not for the broker's start
+    from decimal import Decimal  # few values need it, so do not load it at startup
 
     digits, _, exponent = f"{Decimal(repr(value)).normalize():E}".partition("E")
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"

@@ -1,17 +1,18 @@
-"""Handles KRaft properties files. A single node can start with one; several nodes cannot.
+"""Handles properties files for KRaft. A single node can be started with such a file, but several
+nodes cannot.
 
     process.roles       controller.quorum.*              without zookeeper.connect
     broker,controller   one voter, which is this node    starts, as a single node with its metadata
     anything else                                        refused
 
-Brokers of a KRaft cluster find each other through its quorum. Barnabas has no quorum, so each
-broker would be a separate cluster and acknowledge records that the others never see. Startup
-therefore fails, and the error lists the lines to set. If `zookeeper.connect` is set, brokers always
-find each other in ZooKeeper.
+The brokers of a KRaft cluster find each other through its quorum. Barnabas has no quorum, so every
+broker would be a cluster of its own, and would acknowledge records that the other brokers never
+see. The broker therefore refuses to start, and the error lists the lines that have to be set. If
+`zookeeper.connect` is set, the brokers find each other in ZooKeeper instead.
 
-A listener in `controller.listener.names` is for connections between controllers, and clients must
-not use it, so it is not opened. Without that setting, a listener named CONTROLLER counts as one,
-unless brokers use it to connect to each other.
+The listeners in `controller.listener.names` are for connections between controllers. Clients must
+not use them, so they are not opened. If that setting is missing, a listener named CONTROLLER is
+treated as a controller listener, unless brokers use it to connect to each other.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str
 
 
 def check_kraft(config: BrokerConfig) -> list[str]:
-    """Return the warnings for a KRaft file. Raises ConfigError unless this node is the whole
-    cluster.
+    """Return the warnings for a KRaft file. Raises ConfigError if the cluster consists of more than
+    this node.
 
-    `config.properties` must still contain the controller listeners.
+    The controller listeners must not have been removed from `config.properties` yet.
     """
     given = config.properties
     said = [name for name in (_ROLES, _VOTERS, _SERVERS) if given.get(name)]
@@ -82,7 +83,8 @@ def check_kraft(config: BrokerConfig) -> list[str]:
             f"{text} needs {_CLOSED}, as in Kafka: the names of the controller listeners "
             "(CONTROLLER)"
         )
-    # With ZooKeeper, the roles have no effect; brokers elect their controller through it.
+    # With ZooKeeper, the roles have no effect, because the brokers elect the controller through
+    # ZooKeeper.
     if config.str("zookeeper.connect"):
         return [f"{text} has no effect: brokers find each other by zookeeper.connect"]
     reason = _reason_against(config, roles)
@@ -98,7 +100,7 @@ def check_kraft(config: BrokerConfig) -> list[str]:
 
 
 def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
-    """Return why the node cannot be the whole cluster, or None."""
+    """Return why this node cannot be the only node of the cluster, or None if it can."""
     if "controller" not in roles:
         return "its controllers are other nodes"
     if not config.is_set("node.id"):
@@ -106,7 +108,7 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
     voters, servers = config.list(_VOTERS), config.list(_SERVERS)
     if voters:
         own = config.int("node.id")
-        # Compare only the id; the voters' addresses are not used.
+        # Only the ids are compared, because the addresses of the voters are not used.
         if [voter.partition("@")[0].strip() for voter in voters] == [str(own)]:
             return None
         return f"{_VOTERS}={','.join(voters)} lists other nodes than node.id={own}"
@@ -126,7 +128,7 @@ def _closed_names(given: Mapping[str, str]) -> set[str]:
 
 
 def _is_own(server: str, given: Mapping[str, str]) -> bool:
-    """Return whether this is the address of this node's controller listener."""
+    """Return whether this is the address of the controller listener of this node."""
     names = _closed_names(given)
     own = {
         entry.partition("://")[2].lower()

@@ -1,4 +1,6 @@
-"""Lists broker configs for logs that have an effect. Most are defaults of topic configs."""
+"""Lists the broker configs for logs that have an effect. Most of them are the defaults of topic
+configs.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Chooses the metrics ports of several brokers on one machine.
+"""Chooses a metrics port for each of several brokers on the same machine.
 
-`barnabas.metrics.port` is the port of broker 1; broker 2 uses the next port, and so on.
+Broker 1 uses the port in `barnabas.metrics.port`, broker 2 uses the port after it, and so on.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ METRICS_PORT = "barnabas.metrics.port"
 
 
 def metrics_port(settings: Mapping[str, str], number: int) -> dict[str, str]:
-    """Return the setting for broker `number`, counted from 1, or "" if no metrics are served.
+    """Return the setting for broker `number` (counting from 1), or "" if metrics are not served.
 
-    A text that is not a number is returned unchanged, and the broker will reject it.
+    If the text is not a number, it is returned unchanged, and the broker will reject it.
     """
     first = settings.get(METRICS_PORT, "").strip()
     if not first.isdecimal() or int(first) == 0:

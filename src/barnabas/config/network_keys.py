@@ -1,4 +1,4 @@
-"""Lists broker configs for listeners and connections that have an effect."""
+"""Lists the broker configs for listeners and connections that have an effect."""
 
 from __future__ import annotations
 
@@ -56,4 +56,5 @@ _LISTENERS = (
 NETWORK_KEYS: dict[str, ConfigKey] = table(_LISTENERS)
 
 PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
-"""These keys can also be set for one listener, as `listener.name.<listener>.<key>` (KIP-402)."""
+"""Keys that can also be set for a single listener, as `listener.name.<listener>.<key>` (KIP-402).
+"""

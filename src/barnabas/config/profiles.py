@@ -1,6 +1,6 @@
-"""Defines named sets of broker defaults from other versions of Kafka.
+"""Defines named sets of broker defaults, which are taken from other versions of Kafka.
 
-All other sources override them: a properties file, the environment and the command line.
+They are overridden by all other sources: properties files, the environment and the command line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.errors import ConfigError
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        # The defaults in Kafka 2.3 that differ from those in 3.9 and have an effect in Barnabas.
+        # The defaults of Kafka 2.3 that are different in 3.9 and that have an effect in Barnabas.
         "kafka-2.3": MappingProxyType(
             {
                 "inter.broker.protocol.version": "2.3-IV1",
@@ -27,8 +27,8 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 
 def profile(name: str) -> Mapping[str, str]:
-    """Return the settings of a profile. Raises ConfigError, which lists all profiles, for an
-    unknown name.
+    """Return the settings of a profile. If there is no such profile, raises ConfigError, which
+    lists all profiles.
     """
     if name not in PROFILES:
         raise ConfigError(f"{name!r} is not a profile; use {', '.join(PROFILES)}")

@@ -6,8 +6,9 @@ r"""Reads Java properties files like `java.util.Properties`:
            second      a line that ends in an odd number of backslashes continues
     path=C\:\\data     \t \n \r \f \uXXXX; before any other character a backslash is dropped
 
-If a key is set several times, the last setting applies. Java reads such files as Latin-1. Barnabas
-reads a file as UTF-8 if it is valid UTF-8, because that is what editors write today.
+If a key is set several times, the last value is used. Java reads properties files as Latin-1.
+Barnabas reads a file as UTF-8 if its content is valid UTF-8, because that is what editors write
+today.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from pathlib import Path
 
 from barnabas.errors import ConfigError
 
-# Both patterns are compiled on first use, because not every broker starts with a file.
+# Both patterns are compiled when they are first needed, because a broker may be started without a
+# file.
 _ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-# A key ends at the first unescaped `=`, `:` or blank. Blanks around the separator are dropped.
+# A key ends at the first `=`, `:` or blank that is not escaped. Blanks around the separator are
+# ignored.
 _KEY = r"(?s)((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*"
 
 
@@ -43,7 +46,7 @@ def parse_properties(text: str) -> dict[str, str]:
     settings = {}
     for line in _logical_lines(text):
         match = re.match(_KEY, line)
-        assert match is not None  # any part of the pattern may be empty
+        assert match is not None  # every part of the pattern can be empty
         settings[_unescape(match[1])] = _unescape(line[match.end() :])
     return settings
 
@@ -52,7 +55,7 @@ def _logical_lines(text: str) -> Iterator[str]:
     pending = ""
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(" \t\f")
-        # As in Java, these characters are text within a continued line.
+        # As in Java, these characters do not start a comment within a continued line.
         if not pending and (not line or line[0] in "#!"):
             continue
         backslashes = len(line) - len(line.rstrip("\\"))

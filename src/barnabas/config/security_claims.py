@@ -1,8 +1,8 @@
-"""Lists settings that promise protection which Barnabas does not provide. A broker with such a
-setting does not start (SE-6), because ignoring it would expose data that should be protected. The
-error names an alternative. Other security settings (a path, or a pause while no listener uses SASL)
-promise nothing on their own. They cause a warning with the reason from the tables in
-`security_keys.py`.
+"""Lists settings that promise protection which Barnabas does not provide. If one of them is set,
+the broker does not start (SE-6), because ignoring it would expose data that should be protected.
+The error describes an alternative. Other security settings (for example, a path, or a pause while
+no listener uses SASL) do not promise anything by themselves. They only cause a warning, with the
+reason given in the tables of `security_keys.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does this in front of Z
 
 
 class Claim(NamedTuple):
-    """A security feature that a setting promises, the alternative, and the values that promise
+    """A security feature that a setting promises, what to use instead, and the values that promise
     nothing.
     """
 
@@ -37,7 +37,8 @@ _OAUTH_VALIDATION = (
     f"{_OAUTH}.OAuthBearerValidatorCallbackHandler",
     f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandler",
 )
-"""The `sasl.oauthbearer` settings have the same effect here as these classes in Kafka."""
+"""In Barnabas, the `sasl.oauthbearer` settings have the same effect as these classes have in Kafka.
+"""
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
@@ -64,11 +65,15 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         ),
     }
 )
-"""Maps Kafka's setting names, with or without `listener.name.<listener>.`, to claims."""
+"""Maps the names of Kafka's settings (with or without `listener.name.<listener>.`) to what they
+promise.
+"""
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """Return why a broker refuses this setting, and the alternative, or None if it accepts it."""
+    """Return why a broker rejects this setting, and what to use instead, or None if the broker
+    accepts it.
+    """
     claim = CLAIMS.get(name) or CLAIMS.get(_base(name))
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))
     if claim is None or not items or items.lower() in map(str.lower, claim.harmless):
@@ -77,8 +82,8 @@ def broken_promise(name: str, text: str) -> str | None:
 
 
 def _base(name: str) -> str:
-    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, with or without a
-    mechanism.
+    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, whether or not it contains
+    a mechanism.
     """
     if not name.startswith("listener.name."):
         return ""

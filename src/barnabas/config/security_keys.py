@@ -1,8 +1,9 @@
-"""Collects all broker configs for security. This module is loaded on first use, because a broker
-without security needs none of them.
+"""Collects all broker configs for security. They are loaded when they are first needed, because a
+broker without security does not need them.
 
-SASL and delegation tokens are in a separate file (`sasl_keys.py`). Access control also has its own
-(`authorization_keys.py`), so that the authorizer's class can be checked without loading the rest.
+The configs for SASL and delegation tokens are in another file (`sasl_keys.py`). So are the configs
+for access control (`authorization_keys.py`), so that the class of the authorizer can be checked
+without loading the others.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from barnabas.config.authorization_keys import AUTHORIZATION_KEYS
 from barnabas.config.key import ConfigKey, table
 from barnabas.config.sasl_keys import SASL_KEYS
 
-# These are the `ssl.*` configs of listeners.
+# The `ssl.*` configs of a listener.
 _TLS = (
     ("barnabas.ssl.crl.location", "string", None, "",
      "File or directory with the certificate revocation lists of all authorities, in PEM or DER; "
@@ -50,7 +51,7 @@ _JAVAS = (
     ("ssl.trustmanager.algorithm", "string", "PKIX", "", "Java's trust manager."),
 )  # fmt: skip
 
-# These are the `zookeeper.ssl.*` configs, in addition to the keys in `zookeeper_keys.py`.
+# The `zookeeper.ssl.*` configs that are not in `zookeeper_keys.py`.
 _ZOOKEEPERS_TLS = (
     ("zookeeper.ssl.cipher.suites", "list", None, "",
      "Enabled cipher suites for connections to ZooKeeper."),
@@ -68,7 +69,7 @@ _REVOCATION = (
     ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether OCSP checks certificates."),
 )  # fmt: skip
 
-# These configs are for passwords in dynamic configs.
+# The configs for encrypting passwords in dynamic configs.
 _PASSWORDS = (
     ("password.encoder.cipher.algorithm", "string", "AES/CBC/PKCS5Padding", "",
      "Cipher for passwords in dynamic configs."),

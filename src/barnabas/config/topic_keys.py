@@ -1,8 +1,9 @@
-"""Lists all topic configs, with the broker keys that provide their defaults, and defines LogConfig.
+"""Lists all topic configs, together with the broker keys that set their defaults, and defines
+LogConfig.
 
-The order and the names are those of Kafka 3.9. A topic's own settings are in
-`/config/topics/<topic>`. A config that the topic does not set takes its value from the first
-synonym that the broker sets.
+The names and their order are the same as in Kafka 3.9. The settings of a topic are stored in
+`/config/topics/<topic>`. If a topic does not set a config, the value comes from the first of its
+synonyms that is set on the broker.
 """
 
 from __future__ import annotations
@@ -148,11 +149,13 @@ SAME_SETTING: Mapping[str, tuple[str, ...]] = {
     for name in key.synonyms
     if len(key.synonyms) > 1 and name != "log.flush.scheduler.interval.ms"
 }
-"""Groups broker keys that set the same value in several units, the one with the highest priority
-first. The scheduler's flush interval also sets the other flush interval, but not vice versa.
+"""Groups of broker keys that set the same value in different units. The key with the highest
+priority comes first. The flush interval of the scheduler also sets the other flush interval, but
+not the other way round.
 """
 
-# Rules that `valid` cannot express, compiled on first use because startup does not need them.
+# Rules that cannot be expressed in `valid`. They are compiled when they are first needed, because
+# startup does not need them.
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "message.format.version": (r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a version of Kafka, such as 2.8-IV1"),
     **dict.fromkeys(
@@ -163,7 +166,7 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
 
 
 def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
-    """Return the warnings about a topic's settings that have no effect, with the reasons."""
+    """Return a warning for each setting of a topic that has no effect, with the reason."""
     return [
         f"{name} has no effect: {TOPIC_KEYS[name].inert}"
         for name in overrides
@@ -172,7 +175,7 @@ def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
 
 
 class LogConfig(NamedTuple):
-    """The typed configuration of one log; lists are comma-separated text."""
+    """The configuration of a log as typed values. Lists are comma-separated text."""
 
     cleanup_policy: str = "delete"
     compression_gzip_level: int = -1
@@ -213,12 +216,14 @@ class LogConfig(NamedTuple):
 
     @property
     def is_compacted(self) -> bool:
-        """Return whether only the last record of each key is kept, with or without retention."""
+        """Return whether only the last record of each key is kept. Old records may be deleted in
+        addition.
+        """
         return "compact" in self.cleanup_policy.split(",")
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
-        """Return this configuration, overridden by a topic's own settings. Raises ConfigError for
-        an invalid setting.
+        """Return this configuration with the settings of a topic applied. Raises ConfigError if a
+        setting is invalid.
         """
         if not overrides:
             return self
@@ -239,8 +244,8 @@ class LogConfig(NamedTuple):
                 f"min.compaction.lag.ms ({self.min_compaction_lag_ms}) is above "
                 f"max.compaction.lag.ms ({self.max_compaction_lag_ms}); lower the former"
             )
-        # KIP-937 split the old bound in two. The old name sets any new bound that is not set
-        # itself.
+        # KIP-937 replaced the old limit with two new ones. The old name sets those new limits that
+        # are not set themselves.
         config = self
         difference_ms = given.get("message_timestamp_difference_max_ms")
         if isinstance(difference_ms, int):
@@ -252,7 +257,7 @@ class LogConfig(NamedTuple):
 
 
 def unusable(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the invalid settings among a topic's stored settings, with the reasons."""
+    """Return which of a topic's stored settings are invalid, and why."""
     reasons = {}
     for name, text in settings.items():
         try:

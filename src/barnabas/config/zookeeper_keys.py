@@ -1,4 +1,4 @@
-"""Lists broker configs for ZooKeeper that have an effect, and parses ZooKeeper addresses."""
+"""Lists the broker configs for ZooKeeper that have an effect, and parses ZooKeeper addresses."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ ZOOKEEPER_KEYS: dict[str, ConfigKey] = table(_ZOOKEEPER)
 
 
 def hosts_and_chroot(connect: str) -> tuple[str, str]:
-    """Split `a:2181,b:2181/kafka` into ("a:2181,b:2181", "/kafka"). Without a chroot, the second
-    text is empty.
+    """Split `a:2181,b:2181/kafka` into ("a:2181,b:2181", "/kafka"). If there is no chroot, the
+    second part is empty.
 
     Raises ConfigError if the text is not a list of addresses.
     """

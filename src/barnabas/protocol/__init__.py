@@ -1,5 +1,5 @@
-"""Converts bytes to messages and back, without I/O or a clock.
+"""Converts bytes to messages and messages to bytes, without any I/O and without a clock.
 
-See `messages/` for the messages, `message` for their notation, `wire` for primitive types, `codec`
-for encoding and decoding, `frame` for headers, and `api` for the table of APIs.
+The messages are in `messages/`, their notation in `message`, the primitive types in `wire`,
+encoding and decoding in `codec`, the headers in `frame`, and the table of APIs in `api`.
 """

@@ -1,11 +1,11 @@
 """Defines the table of APIs.
 
-It contains each API's key, name, and implemented and advertised versions, and the facts that a
-broker needs about a request before decoding it.
+For each API, the table contains the key, the name, the versions that are implemented and
+advertised, and what a broker needs to know about a request before it decodes it.
 
-Each API uses one stem everywhere: `protocol/messages/<stem>.py` contains its messages, and
-`broker/handlers/<stem>.py` its handler. The ranges are those that Kafka 3.9.1 with ZooKeeper
-advertises to clients.
+The name of an API's files is the same everywhere: `protocol/messages/<stem>.py` contains its
+messages, and `broker/handlers/<stem>.py` contains its handler. The version ranges are those that
+Kafka 3.9.1 with ZooKeeper advertises to clients.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from barnabas.protocol.wire import ANY_ENTRIES
 NEVER: Final = 1_000
 
 _FEW: Final = 1_000
-"""The limit for lists that normally have few entries."""
+"""The limit for lists that usually have only a few entries."""
 
 
 class Api:
-    """A row of the table. The message module is imported on first use."""
+    """A row of the table. The module with the messages is imported on first use."""
 
     __slots__ = (
         "_request",
@@ -61,34 +61,40 @@ class Api:
         self.stem = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
         self.min_version, self.max_version = versions
         self.flexible_from = flexible_from
-        """The first version with compact lengths and tagged fields (KIP-482); NEVER if no version
-        has them.
+        """The first version that has compact lengths and tagged fields (KIP-482), or NEVER if there
+        is none.
         """
         self.keeps_buffer = keeps_buffer
-        """Whether a request's records are used in place, in the receive buffer.
+        """Whether the records in a request are used directly from the receive buffer, without
+        copying them.
 
-        Other requests are copied: any part that is kept, such as a member's subscription, would
-        keep the buffer alive.
+        All other requests are copied, because any part of a request that is kept, such as the
+        subscription of a member, would keep the whole buffer in memory.
         """
         self.overlaps = overlaps
-        """Whether a request may overlap earlier unanswered requests that may themselves overlap.
+        """Whether a request may run at the same time as earlier requests that have this flag as
+        well.
 
-        Any other request waits until all earlier ones are answered, and holds back all later ones,
-        as in Kafka, which handles one request per connection at a time. The overlapping APIs append
-        in order; they overlap only while waiting for replicas.
+        Any other request waits until all earlier requests have been answered, and all later
+        requests wait for it, as in Kafka, which handles the requests of a connection one at a time.
+        The APIs with this flag append in order, and overlap only while they are waiting for
+        replicas.
         """
         self.is_cached = is_cached
-        """Whether encoded responses are cached and reused for identical requests."""
+        """Whether an encoded response is cached, so that it can be sent again for an identical
+        request.
+        """
         self.max_entries = max_entries
-        """The limit on the total number of entries in all lists of a request.
+        """The maximum number of entries in all lists of a request together.
 
-        It is lower than the broker's own limit (`barnabas.request.max.entries`) if lists are
-        processed without a pause or compared pairwise.
+        It is less than the limit of the broker (`barnabas.request.max.entries`) if the lists are
+        processed without a pause or if their entries are compared in pairs.
         """
         self.oldest_served = oldest_served
-        """The lowest served version.
+        """The lowest version that is served.
 
-        Lower versions may be advertised, but a request in one closes the connection.
+        Lower versions may be advertised, but if a request has such a version, the connection is
+        closed.
         """
         self._request: type[Message] | None = None
         self._response: type[Message] | None = None
@@ -111,9 +117,9 @@ class Api:
         return f"Api({self.key} {self.name} {self.min_version}-{self.max_version})"
 
 
-# Produce below 3 would need message formats 0 and 1, which are no longer accepted. It is still
-# advertised, because librdkafka before 2.11.1 interprets a minimum above 0 as a lack of gzip
-# support (KAFKA-18659). Fetch below 4 also returns UNSUPPORTED_VERSION.
+# Produce versions below 3 would need message formats 0 and 1, which are not accepted any more. They
+# are still advertised, because librdkafka before 2.11.1 concludes from a minimum above 0 that gzip
+# is not supported (KAFKA-18659). Fetch versions below 4 return UNSUPPORTED_VERSION as well.
 PRODUCE: Final = Api(
     0,
     "Produce",
@@ -121,13 +127,13 @@ PRODUCE: Final = Api(
     9,
     keeps_buffer=True,
     overlaps=True,
-    max_entries=8_000,  # 4,000 partitions (a broker's maximum), each in a different topic
+    max_entries=8_000,  # up to 4,000 partitions, each in a different topic
     oldest_served=3,
 )
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)
 LIST_OFFSETS: Final = Api(2, "ListOffsets", (0, 9), 6)
 METADATA: Final = Api(3, "Metadata", (0, 12), 9, is_cached=True)
-# A controller describes all partitions in one request, as in Kafka.
+# As in Kafka, the controller describes all partitions in a single request.
 LEADER_AND_ISR: Final = Api(4, "LeaderAndIsr", (0, 7), 4)
 STOP_REPLICA: Final = Api(5, "StopReplica", (0, 4), 2)
 UPDATE_METADATA: Final = Api(6, "UpdateMetadata", (0, 8), 6)
@@ -140,7 +146,7 @@ HEARTBEAT: Final = Api(12, "Heartbeat", (0, 4), 4)
 LEAVE_GROUP: Final = Api(13, "LeaveGroup", (0, 5), 4)
 SYNC_GROUP: Final = Api(14, "SyncGroup", (0, 5), 4, max_entries=10 * _FEW)
 DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", (0, 5), 5)
-LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3, max_entries=100)  # kinds of groups
+LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3, max_entries=100)  # the types of groups
 SASL_HANDSHAKE: Final = Api(17, "SaslHandshake", (0, 1), NEVER)
 API_VERSIONS: Final = Api(18, "ApiVersions", (0, 4), 3)
 CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5, max_entries=50 * _FEW)

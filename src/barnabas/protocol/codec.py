@@ -1,13 +1,14 @@
-"""Encodes and decodes messages, without copying byte fields.
+"""Encodes and decodes messages. Byte fields are not copied.
 
     encode(message, version) -> parts: bytes, views and FileSlices to be written one after another
     decode(cls, data, version) -> message, whose byte fields are views of `data`
 
-For each (class, version), a straight-line function is compiled at first use (`encoder`, `decoder`)
-and stored with the class. `interpreter` is a slow equivalent, with which tests compare the results.
+For each combination of class and version, a function without branches for the version is compiled
+on first use (`encoder`, `decoder`) and stored with the class. `interpreter` does the same in a slow
+way, and tests compare the results.
 
-Any bytes yield a message or CorruptData. The codec does not check whether a message makes sense:
-absurd values of a valid type are accepted.
+Any bytes are either decoded into a message or raise CorruptData. The codec does not check whether a
+message makes sense: it accepts every value that has the right type.
 """
 
 from __future__ import annotations
@@ -36,58 +37,61 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
 def encode(message: Message, version: int) -> list[Part]:
-    """Return the message's bytes as non-empty parts.
+    """Encode the message. The result is a list of parts, none of which is empty.
 
-    Raises ValueError for a value that the version cannot represent.
+    Raises ValueError if a value cannot be sent in this version.
     """
     return encode_after(bytearray(), message, version)
 
 
 def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
-    """Encode a message after `head`, the first part. Raises the errors of `encode`."""
+    """Encode a message. The first part of the result starts with `head`. Raises the same errors as
+    `encode`.
+    """
     compiled = message.codecs.get(("encode", version))
     if compiled is None:
         compiled = _compile(type(message), version, "encode")
     try:
         parts: list[Part] = compiled(message, head)
     except (struct.error, TypeError, AttributeError) as error:
-        # A wrong type or an integer out of range is the caller's error.
+        # The caller has passed a value of the wrong type or an integer that is out of range.
         name = type(message).__name__
         raise ValueError(f"{name} version {version} cannot be encoded: {error}") from error
     return parts
 
 
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """Decode the message that fills `data` exactly. Raises only CorruptData."""
+    """Decode a message that occupies all of `data`. Raises only CorruptData."""
     message, end = decoder(cls, version)(memoryview(data))
-    # In a response or in data on disk, leftover bytes mean that something was misread.
+    # If bytes are left over in a response or in data on disk, something was not read correctly.
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
     return message
 
 
 def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """Decode the message at the start of `data`, and ignore the rest. Raises CorruptData.
+    """Decode the message at the start of `data`, and ignore what follows it. Raises CorruptData.
 
-    Kafka reads requests in this way, and librdkafka relies on it: its Metadata requests in versions
-    above 10 end in three bytes that belong to older versions.
+    Kafka reads requests in the same way, and librdkafka relies on this: at the end of its Metadata
+    requests in versions above 10, there are three bytes that only older versions have.
     """
     return decoder(cls, version)(memoryview(data))[0]
 
 
 class Decoder(Protocol[M_co]):
-    """Decodes messages of one class and version."""
+    """Decodes messages of one class in one version."""
 
     def __call__(self, data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M_co, int]:
-        """Return the message and its end. `most_entries` limits the total entries in its arrays.
+        """Return the message and the position of its end. Its arrays may have at most
+        `most_entries` in total.
 
-        Raises only CorruptData or, for too many entries, its subclass TooManyEntries.
+        Raises only CorruptData. If there are too many entries, raises its subclass TooManyEntries.
         """
         ...
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
-    """Return the decoder of this version, for callers that decode many messages."""
+    """Return the decoder for this version. It is meant for callers that decode many messages."""
     compiled: Decoder[M]
     compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
     return compiled
@@ -108,7 +112,7 @@ def _compile(cls: type[Message], version: int, what: str) -> Any:
 
 
 def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
-    """Wrap the straight-line function, converting all of its errors to CorruptData."""
+    """Wrap the compiled function, so that all of its errors become CorruptData."""
 
     def decode_one(data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M, int]:
         try:
@@ -123,7 +127,7 @@ def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
             ) from error
         except (CorruptData, UnicodeDecodeError) as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
-        # Skipped bytes can extend past the end without a failed read.
+        # When bytes are skipped, nothing is read, so the position may be after the end.
         if decoded[1] > len(data):
             raise CorruptData(f"{cls.__name__} version {version} is truncated at {len(data)} bytes")
         return decoded

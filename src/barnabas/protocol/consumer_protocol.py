@@ -1,10 +1,11 @@
-"""Encodes and decodes consumers' subscriptions and assignments in a group (`ConsumerProtocol`).
+"""Encodes and decodes the subscriptions and assignments that consumers exchange
+(`ConsumerProtocol`).
 
     version int16 | body; newer versions only add fields at the end
 
-The broker passes these bytes between members without reading them. It decodes them only to find a
-group's subscribed topics and the partitions that a rebalance moved. Any bytes yield a message or
-`CorruptData`.
+The broker passes these bytes from one member to another without interpreting them. It decodes them
+only to find out which topics a group is subscribed to, and which partitions moved in a rebalance.
+Any bytes are decoded into a message or raise `CorruptData`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BYTES, INT32, STRING, Array
 
 CONSUMER_PROTOCOL = "consumer"
-"""The protocol type of groups whose members exchange `ConsumerProtocol` messages."""
+"""The protocol type of groups in which members exchange `ConsumerProtocol` messages."""
 
 _VERSION = Struct(">h")
 
@@ -52,7 +53,7 @@ _NEWEST: dict[type[Message], int] = {
 
 
 def encode_consumer_protocol(message: Message) -> bytes:
-    """Encode a subscription or an assignment in Kafka 3.9's newest version."""
+    """Encode a subscription or an assignment in the newest version that Kafka 3.9 has."""
     version = _NEWEST[type(message)]
     out = bytearray(_VERSION.pack(version))
     encode_after(out, message, version)
@@ -60,7 +61,7 @@ def encode_consumer_protocol(message: Message) -> bytes:
 
 
 def decode_consumer_protocol(cls: type[M], data: bytes | memoryview) -> tuple[int, M]:
-    """Return the version and content of a member's subscription or assignment. Raises
+    """Decode the subscription or assignment of a member. Return its version and content. Raises
     CorruptData.
     """
     try:

@@ -1,4 +1,4 @@
-"""Compiles a decoder for one message in one version: straight-line code without lookups.
+"""Compiles a decoder for a message in a certain version: code without lookups and version checks.
 
 For example, this is the code for a list of FetchPartition in version 12:
 
@@ -10,11 +10,11 @@ For example, this is the code for a list of FetchPartition in version 12:
         if t_10: position = skip_tagged_fields(data, position, t_10)
         append_7(m_9)
 
-Consecutive fixed-size fields, with the first byte of the length that follows them, are read by one
-`struct.Struct.unpack_from`. Byte fields stay views of the frame. Nothing is trusted. Reads past the
-end raise struct.error or IndexError, which the caller converts to CorruptData; slices, which Python
-would truncate silently, are checked against the size; and counts are checked against the number of
-bytes left.
+Consecutive fields of fixed size are read with a single `struct.Struct.unpack_from`, together with
+the first byte of the length that follows them. Byte fields remain views of the frame. The input is
+not trusted: a read past the end raises struct.error or IndexError, which the caller converts to
+CorruptData; a slice, which Python would silently truncate, is compared with the size; and a count
+is compared with the number of bytes that are left.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _RUNTIME: Final = {
 
 def compile_decoder(cls: type[Message], version: int) -> Any:
     """Compile `decode(data: memoryview, left: int) -> (message, end)`, where `left` is the maximum
-    number of entries in all its arrays and unknown tagged fields together.
+    total number of entries in all arrays and of unknown tagged fields.
 
-    The function raises TooManyEntries above that number, and CorruptData, struct.error, IndexError
-    or UnicodeDecodeError for bytes that are not exactly such a message.
+    If the number is exceeded, the function raises TooManyEntries. If the bytes are not such a
+    message, it raises CorruptData, struct.error, IndexError or UnicodeDecodeError.
     """
     return _Decoder(cls, version).compile()
 
 
 def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """Return the minimum size of a value of the type, which limits the length of an array."""
+    """Return the minimum size of a value of this type. It limits the length of an array."""
     if isinstance(wire_type, Primitive):
         if wire_type.size:
             return wire_type.size
-        # This is the length of an empty or null value.
+        # This is the size of the length of an empty or null value.
         return 1 if flexible else 2 if wire_type is STRING else 4
     if isinstance(wire_type, Array):
         return 1 if flexible else 4
@@ -77,7 +77,8 @@ def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
 
 
 class _Decoder:
-    """Writes the source. `_run` contains the fixed-size targets that have not been unpacked yet."""
+    """Writes the source code. `_run` contains fields of fixed size that have not been unpacked yet.
+    """
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls
@@ -98,7 +99,9 @@ class _Decoder:
         return self._source.compile("decode", name)
 
     def _flush(self) -> None:
-        """Emit the run, if any. Call this before code that needs the position or branches."""
+        """Emit code for the fields in the run, if any. Call this before code that branches or needs
+        the position.
+        """
         if self._run:
             letters = "".join(letter for letter, _ in self._run)
             function = f"unpack_{letters}".replace("?", "t")  # "?" is not valid in a name
@@ -127,7 +130,9 @@ class _Decoder:
             self._tagged_fields(tagged, variable)
 
     def _new(self, cls: type[Message], variable: str) -> None:
-        """Create an instance, with defaults in the fields that this version lacks or tags."""
+        """Emit code that creates an instance. Fields that this version lacks or tags get their
+        defaults.
+        """
         name = self._source.constant(cls.__name__, cls)
         self._line(f"{variable} = new({name})")
         for made in cls.fields:
@@ -142,7 +147,8 @@ class _Decoder:
             return "[]"
         return self._source.constant(f"default_{type(default).__name__}", default)
 
-    # There is one method per kind of type; each adds to the run or emits lines that set `target`.
+    # There is a method for each kind of type. It adds to the run or emits the lines that set
+    # `target`.
 
     def _value(self, wire_type: WireType, target: str, nullable: bool) -> None:
         if isinstance(wire_type, Array):
@@ -159,7 +165,9 @@ class _Decoder:
             self._run.append((wire_type.format, target))
 
     def _length(self, letter: str, rest: str) -> str:
-        """Emit code that reads a length or count (negative for null); return its variable."""
+        """Emit code that reads a length or a count, which is negative for null. Return the name of
+        the variable.
+        """
         length = self._source.name("n")
         if self._flexible:
             self._run.append(("B", length))
@@ -204,7 +212,8 @@ class _Decoder:
         element = array.element
         least = least_bytes(element, self._version, self._flexible)
         assert least > 0, f"{element} takes no bytes: its count has no bound"
-        # Check the count before the loop: a tiny frame can claim two billion entries.
+        # The count must be checked before the loop, because a tiny frame can claim to contain two
+        # billion entries.
         too_many = f"{count} * {least} > size - position"
         with self._source.block(
             f"if {too_many}:" if nullable else f"if {count} < 0 or {too_many}:"
@@ -219,7 +228,9 @@ class _Decoder:
             self._elements(element, target, count)
 
     def _count(self, count: str) -> None:
-        """Emit code that subtracts this count from the remaining entries, before creating any."""
+        """Emit code that subtracts the count from the number of remaining entries. It runs before
+        any entry is created.
+        """
         self._line(f"left -= {count}")
         with self._source.block("if left < 0:"):
             self._line("raise TooManyEntries")
@@ -227,7 +238,7 @@ class _Decoder:
     def _elements(self, element: Primitive | type[Message], target: str, count: str) -> None:
         self._count(count)
         if isinstance(element, Primitive) and len(element.format) == 1:
-            # Read all elements (for example, of a list of partitions or replicas) with one call.
+            # Read all elements with one call. They may be partitions or replicas, for example.
             layout = f"f'>{{{count}}}{element.format}'"
             self._line(f"{target} = list(unpack_from({layout}, data, position))")
             self._line(f"position += {count} * {element.size}")
@@ -267,7 +278,7 @@ class _Decoder:
             with self._source.block(f"if {count} > 127:"):
                 self._line(f"{count}, position = rest_of_uvarint(data, position, {count})")
             self._count(count)
-            # KIP-482: skip unknown tags, with which later versions add fields.
+            # KIP-482: skip unknown tags, because later versions may add tagged fields.
             if not fields:
                 self._line(f"position = skip_tagged_fields(data, position, {count})")
                 return
@@ -282,7 +293,7 @@ class _Decoder:
                 self._one_of(fields, variable, tag, length)
 
     def _one_of(self, fields: list[Field], variable: str, tag: str, length: str) -> None:
-        """Emit a branch for each known tag; other tags are skipped."""
+        """Emit a branch for each known tag. All other tags are skipped."""
         end = self._source.name("end")
         self._line(f"{end} = position + {length}")
         with self._source.block(f"if {end} > size:"):

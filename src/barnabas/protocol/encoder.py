@@ -1,4 +1,4 @@
-"""Compiles an encoder for one message in one version: straight-line code without lookups.
+"""Compiles an encoder for a message in a certain version: code without lookups and version checks.
 
 For example, this is the code for DescribeConfigsRequest version 4:
 
@@ -14,9 +14,9 @@ For example, this is the code for DescribeConfigsRequest version 4:
             ...
         out += pack_qqx(m.include_synonyms, m.include_documentation)
 
-Consecutive fixed-size fields (with following lengths, counts or an empty set of tagged fields,
-whose size is known) are packed by one `struct.Struct.pack`. Record bytes are never copied: they are
-separate parts, between the surrounding bytes.
+Consecutive fields of fixed size are packed with a single `struct.Struct.pack`, together with
+lengths, counts or empty sets of tagged fields that follow them, if their size is known. Records are
+never copied: their bytes are separate parts between the other parts.
 """
 
 from __future__ import annotations
@@ -46,15 +46,18 @@ _RUNTIME: Final = {
 
 
 def compile_encoder(cls: type[Message], version: int) -> Any:
-    """Compile `encode(message, out: bytearray) -> list[Part]`, whose first part is `out`, extended.
+    """Compile `encode(message, out: bytearray) -> list[Part]`. The first part is `out`, to which
+    bytes were appended.
 
-    The function raises ValueError, struct.error, TypeError or AttributeError for unsuitable values.
+    If a value is not suitable, the function raises ValueError, struct.error, TypeError or
+    AttributeError.
     """
     return _Encoder(cls, version).compile()
 
 
 class _Encoder:
-    """Writes the source. `_run` contains the fixed-size values that have not been packed yet."""
+    """Writes the source code. `_run` contains values of fixed size that have not been packed yet.
+    """
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls
@@ -77,7 +80,9 @@ class _Encoder:
         return self._source.compile("encode", name)
 
     def _flush(self) -> None:
-        """Emit the run, if any. Call this before code that changes the output or branches."""
+        """Emit code for the values in the run, if any. Call this before code that branches or
+        changes the output.
+        """
         if self._run:
             letters = "".join(letter for letter, _ in self._run)
             function = f"pack_{letters}".replace("?", "t")  # "?" is not valid in a name
@@ -107,7 +112,9 @@ class _Encoder:
             self._run.append(("x", ""))
 
     def _absent(self, cls: type[Message], made: Field, variable: str) -> None:
-        """Handle a field that this version lacks, and reject any value except the default."""
+        """Emit code for a field that this version does not have. Any value except the default is
+        rejected.
+        """
         if not made.ignorable:
             value = f"{variable}.{made.name}"
             with self._source.block(f"if not ({self._is_default(made, value)}):"):
@@ -115,7 +122,9 @@ class _Encoder:
                 self._line(f"raise ValueError({what!r})")
 
     def _is_default(self, made: Field, value: str) -> str:
-        """Return an expression that is true if `value` is the default of an absent field."""
+        """Return an expression that is true if `value` is the default of a field that the version
+        does not have.
+        """
         default = made.default
         if isinstance(default, list):
             return f"{value} is not None and not {value}"
@@ -126,7 +135,7 @@ class _Encoder:
         name = self._source.constant(f"default_{type(default).__name__}", default)
         return f"({value} is {name} or {value} == {name})"
 
-    # There is one method per kind of type; each adds to the run or emits lines.
+    # There is a method for each kind of type. It adds to the run or emits lines.
 
     def _value(self, wire_type: WireType, value: str, nullable: bool) -> None:
         if isinstance(wire_type, Array):
@@ -146,7 +155,8 @@ class _Encoder:
             self._run.append((wire_type.format, value))
 
     def _length(self, letter: str, length: str, append: str = "append_uvarint") -> None:
-        """Emit a length or count; `length` is an expression (-1 means null)."""
+        """Emit code that writes a length or a count. `length` is an expression, and -1 means null.
+        """
         if not self._flexible:
             self._run.append((letter, length))
             return
@@ -249,7 +259,9 @@ class _Encoder:
             self._flush()
 
     def _tagged_fields(self, fields: list[Field], variable: str) -> None:
-        """Emit tagged fields. Nearly always, all are defaults, which takes one byte and no loop."""
+        """Emit code for the tagged fields. Usually, all of them have their defaults, so one byte is
+        written without a loop.
+        """
         self._flush()
         values = [(made, self._source.name("t")) for made in fields]
         for made, value in values:
@@ -269,7 +281,9 @@ class _Encoder:
             self._line(f"{self._out} += {section}")
 
     def _tagged_field(self, made: Field, value: str, section: str) -> None:
-        """Emit a tagged field. It is written to a buffer first, because its size precedes it."""
+        """Emit code for a tagged field. Its size comes first, so the field is written to a buffer
+        before it is appended.
+        """
         outer, self._out = self._out, self._source.name("tagged")
         self._line(f"{self._out} = bytearray()")
         self._value(made.type, value, self._version in made.nullable)

@@ -1,13 +1,13 @@
-"""Encodes and decodes frames: messages preceded by a length and a header.
+"""Encodes and decodes frames. A frame is a message that is preceded by a length and a header.
 
     request    INT32 length | INT16 api key | INT16 version | INT32 correlation id
                | client id (INT16 length, -1 = null, UTF-8) | tagged fields, if flexible | message
     response   INT32 length | INT32 correlation id | tagged fields, if flexible | message
 
-The client id keeps its INT16 length even in flexible versions (KIP-482), and the header of an
-ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows which
-versions the broker supports. The header of ControlledShutdown version 0 lacks a client id. The
-connection has consumed the length of the frames to be decoded.
+Even in flexible versions (KIP-482), the length of the client id is an INT16. The header of an
+ApiVersions response never has tagged fields (KIP-511), because a client reads it before it knows
+which versions the broker supports. The header of ControlledShutdown version 0 has no client id.
+When a frame is decoded here, the connection has already removed its length.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _LENGTH = struct.Struct(">i")
 
 
 class RequestHeader(NamedTuple):
-    """A request header; `body` is the undecoded message, a view of the frame."""
+    """The header of a request. `body` is the message, which has not been decoded; it is a view of
+    the frame.
+    """
 
     api_key: int
     api_version: int
@@ -39,14 +41,14 @@ class RequestHeader(NamedTuple):
 
 
 def decode_request_header(frame: memoryview) -> RequestHeader:
-    """Split a request frame. Raises CorruptData.
+    """Split a request frame into header and body. Raises CorruptData.
 
-    For an API that is not in the table, the header may end with tagged fields; `body` starts where
-    they would.
+    If the API is not in the table, it is unknown whether the header ends with tagged fields, and
+    `body` starts where they would be.
     """
     try:
         key, version, correlation_id, client_id_bytes = _REQUEST.unpack_from(frame)
-        # Brokers before 0.9 sent this header; Kafka also handles it separately.
+        # Brokers older than 0.9 send this header. Kafka handles it as a special case, too.
         if version == 0 and key == CONTROLLED_SHUTDOWN.key:
             return RequestHeader(key, version, correlation_id, None, frame[8:])
         position = 10
@@ -61,7 +63,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         if api is not None and version >= api.flexible_from:
             position = _after_tagged_fields(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        # The connection passes on even a frame of length 0.
+        # The connection also passes on frames whose length is 0.
         if not frame:
             raise CorruptData(
                 "it sent an empty frame (length 0): it is not a Kafka client, or it mixed up the "
@@ -76,8 +78,8 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> list[Part]:
-    """Encode a request frame with its length. Raises ValueError for a value that the version
-    lacks."""
+    """Encode a request frame, including its length. Raises ValueError if a value cannot be sent in
+    the version."""
     name = b"" if client_id is None else client_id.encode()
     name_bytes = -1 if client_id is None else len(name)
     try:
@@ -85,7 +87,7 @@ def encode_request(
     except struct.error as error:
         raise ValueError(f"request header: {error}") from error
     start = bytearray(head)
-    # This header lacks even the length of the client id.
+    # This header does not even contain the length of the client id.
     if version == 0 and api is CONTROLLED_SHUTDOWN:
         del start[-2:]
     else:
@@ -96,7 +98,9 @@ def encode_request(
 
 
 def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Part]:
-    """Encode a response frame with its length. Raises ValueError like `encode_request`."""
+    """Encode a response frame, including its length. Raises ValueError in the same cases as
+    `encode_request`.
+    """
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)
@@ -104,7 +108,8 @@ def encode_response(api: Api, version: int, correlation_id: int, message: Messag
 
 
 def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> list[Part]:
-    """Build a response frame, with its length, around an encoded message."""
+    """Build a response frame, including its length, from a message that has already been encoded.
+    """
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)
@@ -112,7 +117,7 @@ def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> 
 
 
 def decode_response(api: Api, version: int, frame: memoryview) -> tuple[int, Message]:
-    """Decode a frame to (correlation id, response). Raises CorruptData."""
+    """Decode a frame into a correlation id and a response. Raises CorruptData."""
     try:
         (correlation_id,) = _LENGTH.unpack_from(frame)
         position = 4

@@ -1,8 +1,9 @@
-"""Implements a second, slow codec for tests, which walks a message's fields each time.
+"""Implements a second codec for tests. It is slow, because it examines the fields of each message
+anew.
 
-It shares only the message classes with the compiled codec, so if the two agree, they interpret the
-notation correctly. Both reject values with the same kind of error (CorruptData, or ValueError for
-values that cannot be sent).
+It has only the message classes in common with the compiled codec, so if both give the same results,
+they interpret the notation correctly. If a value is invalid, both raise the same type of error
+(CorruptData, or ValueError if a value cannot be sent).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ M = TypeVar("M", bound=Message)
 
 
 def encode(message: Message, version: int) -> bytes:
-    """Encode the message in one piece, including bytes from files.
+    """Encode the message as a single piece, which includes the bytes from files.
 
-    Raises ValueError if the message does not fit the version.
+    Raises ValueError if the message cannot be sent in this version.
     """
     writer = _Writer(version, version in message.flexible)
     writer.struct(message)
@@ -29,7 +30,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
-    """Decode the message that fills `data` exactly. Raises CorruptData if it cannot."""
+    """Decode a message that occupies all of `data`. If this is not possible, raises CorruptData."""
     reader = _Reader(bytes(data), version, version in cls.flexible)
     message = reader.struct(cls)
     if reader.left():
@@ -184,7 +185,7 @@ class _Reader:
         if count < 0:
             return None
         items = []
-        for _ in range(count):  # bounded by the bytes: every element takes at least one
+        for _ in range(count):  # limited, because each element has at least one byte
             items.append(self._value(array.element))
             if items[-1] is None:
                 raise CorruptData("an element cannot be null")

@@ -1,15 +1,15 @@
-"""Defines the notation for Kafka's messages: one annotated class per message.
+"""Defines the notation for Kafka's messages. For each message, there is a class with annotations.
 
     class FetchPartition(Message):
         partition: int = field(INT32)
         current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     class FetchRequest(Message, flexible="12+"): ...
 
-A class covers all versions of its message. Versions, nullability, tags and defaults come from
-Kafka's published schemas. The codec is compiled from `fields` (see `codec`).
+A class describes all versions of its message. The versions, nullability, tags and defaults are
+taken from Kafka's published schemas. The codec is compiled from `fields` (see `codec`).
 
-Invariant: an instance's attributes are exactly its class's fields. Values are checked when they are
-encoded, not when they are set.
+Invariant: the attributes of an instance are exactly the fields of its class. Values are checked
+when they are encoded, and not when they are set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNSET: Final = object()
 
 
 class Versions(NamedTuple):
-    """An inclusive range of versions, written like "3+", "8-10", "0" or "none"."""
+    """A range of versions, including both ends. It is written like "3+", "8-10", "0" or "none"."""
 
     first: int
     last: int
@@ -46,7 +46,7 @@ class Versions(NamedTuple):
 
 
 class Field:
-    """One message field, as in its schema."""
+    """A field of a message, as described in Kafka's schema."""
 
     __slots__ = ("default", "ignorable", "name", "nullable", "tag", "type", "versions")
 
@@ -72,13 +72,15 @@ def field(
     ignorable: bool = False,
     tag: int | None = None,
 ) -> Any:
-    """Declare a field of `wire_type` in these versions. The class body determines the field order.
+    """Declare a field of `wire_type` in these versions. The fields are sent in the order in which
+    the class declares them.
 
-    `nullable` contains the versions in which None may be sent. `default` is the value in a new
-    instance, and in one decoded from a version without the field; by default, it is 0, False, "",
-    [], or a struct of defaults. If `ignorable`, versions without the field silently drop any other
-    value instead of raising ValueError. In all its versions, a field with a `tag` is sent as a
-    tagged field (KIP-482), and only if it differs from the default.
+    `nullable` contains the versions in which None can be sent. `default` is the value in a new
+    instance, and in a decoded one if its version does not have the field; if it is not given, it is
+    0, False, "", [], or a struct of defaults. If the field is `ignorable`, any other value is
+    silently dropped in versions without the field; otherwise, it raises ValueError. A field with a
+    `tag` is a tagged field (KIP-482) in all of its versions, and is sent only if its value is not
+    the default.
     """
     made = Field(wire_type)
     made.versions = Versions.parse(versions)
@@ -96,23 +98,26 @@ def field(
     return made
 
 
-# Without `field_specifiers`, type checkers assume a default for every field, which matches Kafka's
-# schemas.
+# Without `field_specifiers`, type checkers assume that every field has a default, which is true for
+# Kafka's schemas.
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class Message:
-    """A message or a struct inside a message.
+    """A message, or a struct within a message.
 
-    Create it with keyword arguments; all other fields have their defaults.
+    Instances are created with keyword arguments. Fields that are not given have their defaults.
     """
 
     fields: ClassVar[tuple[Field, ...]]
     flexible: ClassVar[Versions]
-    """The versions with compact lengths and tagged fields.
+    """The versions that have compact lengths and tagged fields.
 
-    They are set on messages; a struct uses those of its message.
+    They are set on a message. A struct has the same flexible versions as the message that contains
+    it.
     """
     codecs: ClassVar[dict[tuple[str, int], Any]]
-    """The compiled functions by ("encode" | "decode", version), which `codec` adds."""
+    """The compiled functions, which are added by `codec`. The keys are ("encode" | "decode",
+    version).
+    """
 
     def __init_subclass__(cls, *, flexible: str | None = None) -> None:
         own = []
@@ -120,13 +125,14 @@ class Message:
             if isinstance(made, Field):
                 made.name = name
                 own.append(made)
-                delattr(cls, name)  # it would mask a missing instance attribute
+                delattr(cls, name)  # it would hide that an attribute is missing
         cls.fields = tuple(own)
         cls.flexible = Versions.parse(flexible)
         cls.codecs = {}
 
     def __init__(self, **values: Any) -> None:
-        # Compile this for the first instance: most processes never use most messages.
+        # Compile this when the first instance is created, because a process never uses most of the
+        # messages.
         cls = type(self)
         compiled = _compile_init(cls)
         cls.__init__ = compiled  # type: ignore[method-assign]
@@ -157,11 +163,11 @@ def _refuse_change(instance: Message, name: str, value: Any) -> None:
 
 
 def _shared_default(cls: type[Message]) -> Message:
-    """Return the shared, immutable instance that represents absent structs.
+    """Return the shared, immutable instance that is used for a struct that is absent.
 
-    A fetch response has three structs per partition that are nearly always absent. Creating them
-    would cost more than the rest of the decoding; and by its identity, the encoder recognises that
-    there is nothing to send.
+    A partition in a fetch response has three structs that are nearly always absent. Creating them
+    would cost more than all other decoding. In addition, the encoder recognises the instance by its
+    identity, and knows that there is nothing to send.
     """
     default = cls.__new__(cls)
     for made in cls.fields:
@@ -176,8 +182,7 @@ def _shared_default(cls: type[Message]) -> Message:
 
 
 def _compile_init(cls: type[Message]) -> Any:
-    """Compile `__init__(self, *, <field>=<default>, ...)`. It creates new lists for each
-    instance."""
+    """Compile `__init__(self, *, <field>=<default>, ...)`. Each instance gets new lists."""
     constants: dict[str, Any] = {"UNSET": _UNSET}
     signature, body = ["self"], []
     if cls.fields:

@@ -1,5 +1,6 @@
-"""Contains one file per API, with its request and response in the notation of `..message`.
+"""Contains a file for each API, which defines its request and response in the notation of
+`..message`.
 
-Field and struct names are those of Kafka's published schemas, in Python's case. A class covers
-every version in Kafka 3.9's range; later additions are omitted.
+The fields and structs have the same names as in Kafka's published schemas, in Python's spelling. A
+class covers all versions in the range of Kafka 3.9. Later additions are left out.
 """

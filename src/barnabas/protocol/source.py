@@ -1,7 +1,7 @@
-"""Generates Python source (lines, names, constants) and compiles it.
+"""Generates the source code of a Python function (lines, names and constants), and compiles it.
 
-The text is stored in `linecache`, so that tracebacks through a compiled codec show its lines and
-debuggers can step through them.
+The text is added to `linecache`, so that a traceback shows the lines of a compiled codec, and a
+debugger can step through them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Source:
-    """The source of a function under construction."""
+    """The source code of a function that is being generated."""
 
     __slots__ = ("_counter", "_indent", "_lines", "constants")
 
@@ -28,20 +28,20 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Write `head` and, indented below it, the lines written inside the context."""
+        """Write `head`, and indent the lines that are written inside the context."""
         self.line(head)
         self._indent += 1
         yield
         self._indent -= 1
 
     def name(self, prefix: str) -> str:
-        """Return an unused name for a local variable."""
+        """Return a name for a local variable that is not in use yet."""
         self._counter += 1
         return f"{prefix}_{self._counter}"
 
     def constant(self, name: str, value: Any) -> str:
-        """Make `value` a global of the function under `name`, and return `name`. A name cannot have
-        two values."""
+        """Make `value` a global variable of the function, called `name`, and return the name. A
+        name cannot have two values."""
         known = self.constants.setdefault(name, value)
         assert known is value or known == value, f"{name} is both {known!r} and {value!r}"
         return name

@@ -10,8 +10,8 @@
     tagged fields (flexible only, KIP-482)  UVARINT count, then per field
                                             UVARINT tag, UVARINT size, `size` bytes
 
-This module contains the constants of these layouts and the slow paths of the compiled codec
-(numbers of more than one byte, unknown tags).
+This module contains the constants for these layouts, and the slow cases of the compiled codec
+(numbers of more than one byte, and unknown tags).
 """
 
 from __future__ import annotations
@@ -26,24 +26,25 @@ if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
 ANY_ENTRIES: Final = 1 << 62
-"""No limit, although each list entry takes at least one byte of the message."""
+"""Effectively no limit, because each entry of a list takes at least one byte of the message."""
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""The maximum length of a string. Kafka also applies it to compact strings, whose format allows
-more.
+"""The maximum length of a string. Kafka applies it to compact strings as well, although their
+format allows longer ones.
 """
 
 
 class TooManyEntries(CorruptData):
-    """Raised if a message's lists contain more entries in total than the reader accepts."""
+    """Raised if the lists in a message have more entries in total than the reader accepts."""
 
 
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
-"""The value of a RECORDS field: a view of the frame when decoding, any buffer when encoding."""
+"""The value of a RECORDS field. A decoded value is a view of the frame; any buffer can be encoded.
+"""
 
 
 class Primitive:
-    """A primitive type. `format` is the `struct` code, or empty if the size varies."""
+    """A primitive type. `format` is its code in `struct`, or empty if its size varies."""
 
     __slots__ = ("default", "format", "name", "size")
 
@@ -58,7 +59,7 @@ class Primitive:
 
 
 class Array:
-    """An array of any number of elements of one type, such as `Array(INT32)`."""
+    """An array of elements of the same type, such as `Array(INT32)`. It can have any length."""
 
     __slots__ = ("element",)
 
@@ -85,10 +86,11 @@ RECORDS: Final = Primitive("RECORDS", "", 0, None)
 
 
 def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, int]:
-    """Finish a number whose first byte had bit 7 set; return (number, next position).
+    """Read the rest of a number whose first byte has bit 7 set. Return the number and the next
+    position.
 
-    Raises CorruptData for more than five bytes or a value of 2^32 or more, or IndexError at the end
-    of the data.
+    Raises CorruptData if there are more than five bytes or if the value is 2^32 or more, and
+    IndexError if the data ends too early.
     """
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
@@ -103,16 +105,16 @@ def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, i
 
 
 def rest_of_string_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
-    """Finish a compact string's length + 1, like `rest_of_uvarint`."""
+    """Read the rest of the length + 1 of a compact string. See `rest_of_uvarint`."""
     value, position = rest_of_uvarint(data, position, first)
-    # A compact length can be up to 4 GiB; the older form uses an INT16.
+    # A compact length could be up to 4 GiB, but in the older form, the length is an INT16.
     if value - 1 > MAX_STRING_BYTES:
         raise CorruptData(f"a string of {value - 1} bytes exceeds {MAX_STRING_BYTES}")
     return value, position
 
 
 def skip_tagged_fields(data: memoryview, position: int, count: int) -> int:
-    """Return the position after `count` unknown tagged fields."""
+    """Return the position that follows `count` unknown tagged fields."""
     size = len(data)
     while count:
         count -= 1
@@ -131,7 +133,7 @@ def skip_tagged_fields(data: memoryview, position: int, count: int) -> int:
 
 
 def append_uvarint(out: bytearray, value: int) -> None:
-    """Append `value`, from 0 to 2^32 - 1."""
+    """Append `value`, which must be from 0 to 2^32 - 1."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -139,7 +141,7 @@ def append_uvarint(out: bytearray, value: int) -> None:
 
 
 def append_string_length(out: bytearray, length_plus_one: int) -> None:
-    """Append a compact string's length + 1. Raises ValueError above Kafka's limit."""
+    """Append the length + 1 of a compact string. Raises ValueError if it exceeds Kafka's limit."""
     if length_plus_one - 1 > MAX_STRING_BYTES:
         raise ValueError(f"a string has {length_plus_one - 1} bytes, over {MAX_STRING_BYTES}")
     append_uvarint(out, length_plus_one)

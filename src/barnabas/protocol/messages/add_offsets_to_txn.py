@@ -1,6 +1,7 @@
 """AddOffsetsToTxn (key 25): adds a group's offsets to a transaction.
 
-Version 2 can return PRODUCER_FENCED, 3 is flexible, 4 can return TRANSACTION_ABORTABLE.
+Version 2 can return PRODUCER_FENCED, version 3 is flexible, and version 4 can return
+TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""AddPartitionsToTxn (key 24): adds partitions to a transaction before they are written to.
+"""AddPartitionsToTxn (key 24): adds partitions to a transaction before the producer writes to them.
 
-Producers send versions 0 to 3, with one transaction. Brokers send version 4 and above, with many
-transactions, usually just to verify that these include the partitions (KIP-890). Version 3 is
-flexible; 5 has the format of 4 and can return TRANSACTION_ABORTABLE.
+Producers send versions 0 to 3, which contain one transaction. Brokers send version 4 and above,
+which contain many transactions, usually only to check whether the partitions are part of them
+(KIP-890). Version 3 is flexible. Version 5 has the same format as version 4 and can return
+TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ class AddPartitionsToTxnTransaction(Message):
     transactional_id: str = field(STRING, versions="4+")
     producer_id: int = field(INT64, versions="4+")
     producer_epoch: int = field(INT16, versions="4+")
-    # KIP-890: if set, a broker only asks whether the partitions are in the transaction.
+    # KIP-890: if this is set, the broker only asks whether the partitions are part of the
+    # transaction.
     verify_only: bool = field(BOOLEAN, versions="4+", default=False)
     topics: list[AddPartitionsToTxnTopic] = field(Array(AddPartitionsToTxnTopic), versions="4+")
 
 
 class AddPartitionsToTxnRequest(Message, flexible="3+"):
-    # KIP-890: from version 4 on, only brokers send this, with several transactions.
+    # KIP-890: version 4 and above are sent only by brokers, and contain several transactions.
     transactions: list[AddPartitionsToTxnTransaction] = field(
         Array(AddPartitionsToTxnTransaction), versions="4+"
     )

@@ -1,7 +1,8 @@
-"""AlterConfigs (key 33): replaces all configs of a resource; omitted configs revert to defaults.
+"""AlterConfigs (key 33): replaces all configs of a resource. Configs that are omitted revert to
+defaults.
 
-Version 2 is flexible. IncrementalAlterConfigs (KIP-339) supersedes it, but old clients still send
-it.
+Version 2 is flexible. IncrementalAlterConfigs (KIP-339) has replaced this API, but old clients
+still use it.
 """
 
 from __future__ import annotations

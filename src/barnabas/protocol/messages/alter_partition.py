@@ -1,7 +1,7 @@
 """AlterPartition (key 56): a leader proposes an ISR to the controller (KIP-497).
 
-Version 1 marks partitions that recover from an unclean election (KIP-704), 2 adds topic ids, and 3
-adds the broker epoch of each ISR member (KIP-903).
+Version 1 marks partitions that are recovering from an unclean election (KIP-704), version 2 adds
+topic ids, and version 3 adds the broker epoch of each ISR member (KIP-903).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class PartitionData(Message):
     partition_index: int = field(INT32)
     leader_epoch: int = field(INT32)
     new_isr: list[int] = field(Array(INT32), versions="0-2")
-    # KIP-903: each member is sent with its broker epoch; the controller rejects a restarted member.
+    # KIP-903: the broker epoch of each member is sent, so that the controller can reject a member
+    # that has restarted.
     new_isr_with_epochs: list[BrokerState] = field(Array(BrokerState), versions="3+")
     leader_recovery_state: int = field(INT8, versions="1+")  # 1: recovering
     partition_epoch: int = field(INT32)

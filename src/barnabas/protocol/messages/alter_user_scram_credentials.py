@@ -1,6 +1,6 @@
 """AlterUserScramCredentials (key 51): sets and deletes users' SCRAM credentials (KIP-554).
 
-The client sends the salted password, so that no broker learns the password itself.
+The client sends the salted password, so no broker learns the password itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""ApiVersions (key 18): returns the broker's API versions; most clients send it first.
+"""ApiVersions (key 18): returns the API versions that the broker supports. Most clients send it
+first.
 
-Version 3 is flexible and adds the client's software (KIP-511) and the cluster's features (KIP-584);
-4 may list features whose minimum is 0 (KIP-1022; in the format of 3). A request in too new a
-version is answered in version 0, with error 35 and this API's own range.
+Version 3 is flexible, and adds the name of the client's software (KIP-511) and the features of the
+cluster (KIP-584). Version 4 has the same format as version 3, but may list features whose minimum
+is 0 (KIP-1022). If the version of a request is too new, the response has version 0, and contains
+error 35 and the range of this API.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING, Array
 
 
 class ApiVersionsRequest(Message, flexible="3+"):
-    # KIP-511: for metrics by client library.
+    # KIP-511: used for metrics that distinguish client libraries.
     client_software_name: str = field(STRING, versions="3+", ignorable=True)
     client_software_version: str = field(STRING, versions="3+", ignorable=True)
 
@@ -47,5 +49,5 @@ class ApiVersionsResponse(Message, flexible="3+"):
     finalized_features: list[FinalizedFeatureKey] = field(
         Array(FinalizedFeatureKey), versions="3+", ignorable=True, tag=2
     )
-    # KIP-866: only a KRaft controller sends this.
+    # KIP-866: sent only by a KRaft controller.
     zk_migration_ready: bool = field(BOOLEAN, versions="3+", ignorable=True, tag=3)

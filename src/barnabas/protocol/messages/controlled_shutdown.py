@@ -1,6 +1,7 @@
-"""ControlledShutdown (key 7): a stopping broker asks the controller to move its leaderships.
+"""ControlledShutdown (key 7): a broker that is stopping asks the controller to move leadership away
+from it.
 
-Version 2 adds the broker epoch (KIP-380), 3 is flexible.
+Version 2 adds the broker epoch (KIP-380), and version 3 is flexible.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 
 class ControlledShutdownRequest(Message, flexible="3+"):
     broker_id: int = field(INT32)
-    # KIP-380: a request from an earlier registration must not move leaders away from the current
-    # one.
+    # KIP-380: a request from an earlier registration must not move leaders away from a broker that
+    # has registered again.
     broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
 
 

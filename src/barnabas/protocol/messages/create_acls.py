@@ -1,6 +1,7 @@
 """CreateAcls (key 30): adds access control rules (KIP-140).
 
-Version 1 adds pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
+Version 1 adds pattern types (KIP-290), version 2 is flexible, and version 3 supports rules about
+users (KIP-373).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 class AclCreation(Message):
     resource_type: int = field(INT8)
     resource_name: str = field(STRING)
-    # KIP-290: the type is literal or prefixed.
+    # KIP-290: the pattern type is either literal or prefixed.
     resource_pattern_type: int = field(INT8, versions="1+", default=3)
     principal: str = field(STRING)
     host: str = field(STRING)

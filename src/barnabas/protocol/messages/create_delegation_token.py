@@ -1,6 +1,7 @@
-"""CreateDelegationToken (key 38): creates a token for authenticating as its owner (KIP-48).
+"""CreateDelegationToken (key 38): creates a token with which a client can authenticate as the owner
+(KIP-48).
 
-Version 2 is flexible, 3 can create a token for another owner (KIP-373).
+Version 2 is flexible. Version 3 can create a token for another owner (KIP-373).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ class CreatableRenewers(Message):
 
 
 class CreateDelegationTokenRequest(Message, flexible="2+"):
-    # KIP-373: the token may be for a user other than the requester.
+    # KIP-373: the owner may be another user than the one who makes the request.
     owner_principal_type: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
     owner_principal_name: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
     renewers: list[CreatableRenewers] = field(Array(CreatableRenewers))

@@ -1,6 +1,6 @@
 """CreatePartitions (key 37): adds partitions to topics (KIP-195).
 
-Version 2 is flexible; 1 and 3 changed only the throttling of clients.
+Version 2 is flexible. Versions 1 and 3 changed only how clients are throttled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""CreateTopics (key 19): creates topics with partitions, replicas and configs.
+"""CreateTopics (key 19): creates topics with their partitions, replicas and configs.
 
-Version 1 adds validation without creation, 4 lets the broker choose counts (KIP-464: -1), 5 is
-flexible and returns the configs (KIP-525), and 7 returns the topic id (KIP-516).
+Version 1 can validate topics without creating them, version 4 lets the broker choose the numbers
+(-1, KIP-464), version 5 is flexible and returns the configs (KIP-525), and version 7 returns the
+topic id (KIP-516).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class CreatableTopic(Message):
 class CreateTopicsRequest(Message, flexible="5+"):
     topics: list[CreatableTopic] = field(Array(CreatableTopic))
     timeout_ms: int = field(INT32, default=60000)
-    # KIP-4: if set, topics are checked, but not created.
+    # KIP-4: if this is set, topics are checked but not created.
     validate_only: bool = field(BOOLEAN, versions="1+")
 
 
@@ -45,11 +46,11 @@ class CreatableTopicConfigs(Message):
 
 class CreatableTopicResult(Message):
     name: str = field(STRING)
-    # KIP-516: the id distinguishes the topic from a later one with the same name.
+    # KIP-516: the id differs from that of a later topic with the same name.
     topic_id: bytes = field(UUID, versions="7+", ignorable=True)
     error_code: int = field(INT16)
     error_message: str | None = field(STRING, versions="1+", nullable="0+", ignorable=True)
-    # KIP-525: the configs are omitted if the client may not describe them.
+    # KIP-525: if the client is not allowed to describe the configs, they are omitted.
     topic_config_error_code: int = field(INT16, versions="5+", ignorable=True, tag=0)
     num_partitions: int = field(INT32, versions="5+", ignorable=True, default=-1)
     replication_factor: int = field(INT16, versions="5+", ignorable=True, default=-1)

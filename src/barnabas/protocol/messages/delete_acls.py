@@ -1,6 +1,7 @@
-"""DeleteAcls (key 31): removes access control rules that match filters (KIP-140).
+"""DeleteAcls (key 31): removes the access control rules that match the filters (KIP-140).
 
-Version 1 adds pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
+Version 1 adds pattern types (KIP-290), version 2 is flexible, and version 3 supports rules about
+users (KIP-373).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 class DeleteAclsFilter(Message):
     resource_type_filter: int = field(INT8)
     resource_name_filter: str | None = field(STRING, nullable="0+")
-    # KIP-290: the type is literal or prefixed.
+    # KIP-290: the pattern type is either literal or prefixed.
     pattern_type_filter: int = field(INT8, versions="1+", default=3)
     principal_filter: str | None = field(STRING, nullable="0+")
     host_filter: str | None = field(STRING, nullable="0+")

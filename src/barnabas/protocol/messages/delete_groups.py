@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42): deletes groups without members, with their offsets (KIP-229).
+"""DeleteGroups (key 42): deletes groups that have no members, including their offsets (KIP-229).
 
 Version 2 is flexible.
 """
@@ -10,7 +10,7 @@ from barnabas.protocol.wire import INT16, INT32, STRING, Array
 
 
 class DeleteGroupsRequest(Message, flexible="2+"):
-    # The name is Kafka's own.
+    # Kafka uses this name.
     groups_names: list[str] = field(Array(STRING))
 
 

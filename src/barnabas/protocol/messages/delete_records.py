@@ -1,6 +1,6 @@
-"""DeleteRecords (key 21): deletes the records below an offset (KIP-107).
+"""DeleteRecords (key 21): deletes all records below an offset (KIP-107).
 
-Version 2 is flexible; 1 changed only the throttling of clients.
+Version 2 is flexible. Version 1 changed only how clients are throttled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DeleteRecordsRequest(Message, flexible="2+"):
 
 class DeleteRecordsPartitionResult(Message):
     partition_index: int = field(INT32)
-    low_watermark: int = field(INT64)  # the smallest log start of all live replicas; -1: an error
+    low_watermark: int = field(INT64)  # the smallest log start of the live replicas; -1: an error
     error_code: int = field(INT16)
 
 

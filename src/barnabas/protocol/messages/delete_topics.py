@@ -1,6 +1,6 @@
 """DeleteTopics (key 20): deletes topics, by name or, from version 6 on, by id (KIP-516).
 
-Version 4 is flexible, 5 adds error messages.
+Version 4 is flexible, and version 5 adds error messages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class DeleteTopicState(Message):
 
 
 class DeleteTopicsRequest(Message, flexible="4+"):
-    # KIP-516: topics are identified by name or by id.
+    # KIP-516: a topic is identified either by its name or by its id.
     topics: list[DeleteTopicState] = field(Array(DeleteTopicState), versions="6+")
     topic_names: list[str] = field(Array(STRING), versions="0-5", ignorable=True)
     timeout_ms: int = field(INT32)

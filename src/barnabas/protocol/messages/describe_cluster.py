@@ -1,10 +1,11 @@
-"""DescribeCluster (key 60): returns the cluster's id, controller and brokers, without topics.
+"""DescribeCluster (key 60): returns the cluster id, the controller and the brokers, but no topics.
 
-Version 1 can request controllers instead (KIP-919), which a ZooKeeper-mode cluster rejects.
+In version 1, a request can ask for controllers instead of brokers (KIP-919). A cluster in ZooKeeper
+mode rejects such a request.
 
-Barnabas's extension: with the tagged field 10000, a request also asks for the events of the broker
-that answers. No other client is sent any, and other brokers skip the field (KIP-482). Numbers from
-10000 up do not collide with Kafka's, which start at 0 (decision 38).
+Barnabas extends this API: if a request contains the tagged field 10000, the broker that answers
+also returns its events. They are not sent to any other client, and other brokers skip the field
+(KIP-482). Tags from 10000 up do not collide with Kafka's tags, which start at 0 (decision 38).
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from barnabas.protocol.wire import BOOLEAN, INT8, INT16, INT32, INT64, STRING, A
 
 EVENTS_TAG: Final = 10000
 NO_EVENTS: Final = -1
-"""In a request: the client asks for no events. In a response: the broker reports none."""
+"""In a request, the client asks for no events. In a response, the broker reports no events."""
 
 
 class DescribeClusterRequest(Message, flexible="0+"):
     include_cluster_authorized_operations: bool = field(BOOLEAN)
     endpoint_type: int = field(INT8, versions="1+", default=1)
     events_after: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG, ignorable=True)
-    """The sequence number of the last event that the client has received; 0: none."""
+    """The sequence number of the last event that the client has received, or 0 if it has received
+    none.
+    """
 
 
 class DescribeClusterBroker(Message):
@@ -34,7 +37,7 @@ class DescribeClusterBroker(Message):
 
 
 class ClusterEvent(Message):
-    """A broker decision that is visible to clients, with its cause."""
+    """A decision of the broker that clients can notice, with its cause."""
 
     sequence: int = field(INT64)
     at_ms: int = field(INT64)
@@ -45,7 +48,7 @@ class ClusterEvent(Message):
     group: str = field(STRING)
     broker: int = field(INT32, default=-1)
     text: str = field(STRING)
-    """The corresponding line in the broker's log."""
+    """The line in the broker's log for this event."""
     cause: str = field(STRING)
     harm: int = field(INT8, default=-1)
     """0: harmless; 1: clients notice it; -1: unknown."""
@@ -63,7 +66,7 @@ class DescribeClusterResponse(Message, flexible="0+"):
     cluster_authorized_operations: int = field(INT32, default=-0x80000000)
     events: list[ClusterEvent] = field(Array(ClusterEvent), tag=EVENTS_TAG, ignorable=True)
     first_event: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG + 1, ignorable=True)
-    """The sequence number of the oldest event that the broker retains."""
+    """The sequence number of the oldest event that the broker still has."""
     last_event: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG + 2, ignorable=True)
     events_error: int = field(INT16, default=NO_EVENTS, tag=EVENTS_TAG + 3, ignorable=True)
-    """-1: the broker, like Kafka's, reports no events; otherwise, an error code or 0."""
+    """An error code or 0, or -1 if the broker does not report events, like a Kafka broker."""

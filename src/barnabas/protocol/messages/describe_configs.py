@@ -1,6 +1,8 @@
-"""DescribeConfigs (key 32): returns configs of topics, brokers and loggers, with their sources.
+"""DescribeConfigs (key 32): returns the configs of topics, brokers and loggers, and where each was
+set.
 
-Version 1 adds sources and synonyms (KIP-226), 3 types and documentation (KIP-569); 4 is flexible.
+Version 1 adds sources and synonyms (KIP-226), version 3 adds types and documentation (KIP-569), and
+version 4 is flexible.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ class DescribeConfigsResource(Message):
 
 class DescribeConfigsRequest(Message, flexible="4+"):
     resources: list[DescribeConfigsResource] = field(Array(DescribeConfigsResource))
-    # KIP-226: synonyms are all sources that set a value, not just the one that applies.
+    # KIP-226: the synonyms are all sources in which a value is set, not only the one that applies.
     include_synonyms: bool = field(BOOLEAN, versions="1+")
-    # KIP-569: requests a description of each config.
+    # KIP-569: if this is set, a description of each config is returned.
     include_documentation: bool = field(BOOLEAN, versions="3+")
 
 
@@ -33,14 +35,14 @@ class DescribeConfigsResourceResult(Message):
     name: str = field(STRING)
     value: str | None = field(STRING, nullable="0+")
     read_only: bool = field(BOOLEAN)
-    # KIP-226; version 0 only has `is_default`.
+    # KIP-226: version 0 has only `is_default`.
     config_source: int = field(INT8, versions="1+", ignorable=True, default=-1)
     is_default: bool = field(BOOLEAN, versions="0")
     is_sensitive: bool = field(BOOLEAN)
     synonyms: list[DescribeConfigsSynonym] = field(
         Array(DescribeConfigsSynonym), versions="1+", ignorable=True
     )
-    # KIP-569: Kafka's code for the type; 0 means unknown.
+    # KIP-569: the code that Kafka uses for the type, or 0 if it is unknown.
     config_type: int = field(INT8, versions="3+", ignorable=True)
     documentation: str | None = field(STRING, versions="3+", nullable="0+", ignorable=True)
 

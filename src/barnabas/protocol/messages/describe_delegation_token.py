@@ -1,6 +1,7 @@
-"""DescribeDelegationToken (key 41): returns tokens that the user may use, with secrets (KIP-48).
+"""DescribeDelegationToken (key 41): returns the tokens that the user may use, with their secrets
+(KIP-48).
 
-Version 2 is flexible, 3 adds a token's requester (KIP-373).
+Version 2 is flexible, and version 3 adds the requester of a token (KIP-373).
 """
 
 from __future__ import annotations

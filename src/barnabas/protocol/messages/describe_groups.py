@@ -1,9 +1,10 @@
 """DescribeGroups (key 15): returns the state, members and assignments of groups.
 
-Version 3 adds the authorized operations (KIP-430), 4 static members (KIP-345); 5 is flexible.
-Barnabas extends version 5: a request with the tagged field 10000 is answered with the group's last
-rebalances in another tagged field. No other client is sent that field, and other brokers skip the
-request's field (KIP-482). Numbers from 10000 up do not collide with Kafka's, which start at 0.
+Version 3 adds the authorized operations (KIP-430), version 4 adds static members (KIP-345), and
+version 5 is flexible. Barnabas extends version 5: if a request contains the tagged field 10000, the
+response contains the group's last rebalances in another tagged field. They are not sent to any
+other client, and other brokers skip the field in the request (KIP-482). Tags from 10000 up do not
+collide with Kafka's tags, which start at 0.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from barnabas.protocol.wire import BOOLEAN, BYTES, INT16, INT32, INT64, STRING, 
 
 EVENTS_TAG: Final = 10000
 EVENTS_FROM: Final = 5
-"""The first version with tagged fields, and so with events."""
+"""The first version with tagged fields, which are needed for events."""
 
 
 class DescribeGroupsRequest(Message, flexible="5+"):
     groups: list[str] = field(Array(STRING))
-    # KIP-430: requests the operations that the client may perform on each group.
+    # KIP-430: if this is set, the operations that the client may perform on each group are
+    # returned.
     include_authorized_operations: bool = field(BOOLEAN, versions="3+")
     include_events: bool = field(BOOLEAN, versions="5+", tag=EVENTS_TAG, ignorable=True)
 
@@ -38,17 +40,19 @@ class DescribedGroupMember(Message):
 
 
 class RebalanceEvent(Message):
-    """A completed rebalance. Times are in milliseconds; the end counts from the Unix epoch."""
+    """A rebalance that has ended. Times are in milliseconds, and the end is counted from the Unix
+    epoch.
+    """
 
     ended_at_ms: int = field(INT64, versions="5+", default=-1)
     duration_ms: int = field(INT64, versions="5+")
     generation_id: int = field(INT32, versions="5+", default=-1)
     member_count: int = field(INT32, versions="5+")
     moved_partitions: int = field(INT32, versions="5+", default=-1)
-    """The number of partitions whose member changed; -1 if unknown."""
+    """The number of partitions that moved to another member, or -1 if it is unknown."""
     is_harmless: bool = field(BOOLEAN, versions="5+")
     story: str = field(STRING, versions="5+")
-    """The rebalance's line in the coordinator's log."""
+    """The line in the coordinator's log for this rebalance."""
 
 
 class DescribedGroup(Message):

@@ -1,8 +1,8 @@
 """DescribeLogDirs (key 35): returns the replicas in a broker's log directories (KIP-113).
 
-Version 2 is flexible, 3 adds an error for the whole request, 4 the volumes' sizes (KIP-827).
-Barnabas extends version 2 and above: the tagged field 10000 lists any set-aside logs in the
-directory.
+Version 2 is flexible, version 3 adds an error for the whole request, and version 4 adds the sizes
+of the volumes (KIP-827). Barnabas extends version 2 and above: the tagged field 10000 lists the
+logs in the directory that were set aside, if there are any.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DescribeLogDirsResult(Message):
     error_code: int = field(INT16)
     log_dir: str = field(STRING)
     topics: list[DescribeLogDirsTopic] = field(Array(DescribeLogDirsTopic))
-    # KIP-827: for the whole volume.
+    # KIP-827: the size of the whole volume.
     total_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
     usable_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
     strays: list[DescribeLogDirsStray] = field(

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): returns users' SCRAM mechanisms, not their secrets.
+"""DescribeUserScramCredentials (key 50): returns the SCRAM mechanisms of users, but no secrets.
 
 KIP-554.
 """

@@ -1,6 +1,6 @@
-"""ElectLeaders (key 43): elects preferred or any live replicas as leaders.
+"""ElectLeaders (key 43): elects the preferred replicas or any live replicas as leaders.
 
-Version 1 adds unclean elections (KIP-460), 2 is flexible.
+Version 1 adds unclean elections (KIP-460), and version 2 is flexible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """EndTxn (key 26): a producer commits or aborts its transaction.
 
-Version 2 can return PRODUCER_FENCED, 3 is flexible, 4 can return TRANSACTION_ABORTABLE. Version 5
-is for transaction version 2 (KIP-890), which requires a feature that is not offered.
+Version 2 can return PRODUCER_FENCED, version 3 is flexible, and version 4 can return
+TRANSACTION_ABORTABLE. Version 5 is used with transaction version 2 (KIP-890), a feature that
+Barnabas does not offer.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ class EndTxnRequest(Message, flexible="3+"):
     transactional_id: str = field(STRING)
     producer_id: int = field(INT64)
     producer_epoch: int = field(INT16)
-    # False means abort.
+    # If False, the transaction is aborted.
     committed: bool = field(BOOLEAN)
 
 

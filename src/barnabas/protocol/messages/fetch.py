@@ -1,10 +1,10 @@
-"""Fetch (key 1): returns record batches from an offset on, to consumers and followers.
+"""Fetch (key 1): returns record batches, starting at an offset, to consumers and followers.
 
-Version 4 introduced magic 2 and isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320),
-and 11 the rack (KIP-392). Version 12 is flexible and detects diverging logs (KIP-595), 13
-identifies topics by id (KIP-516), 15 moves the replica id to a tagged field (KIP-903), 16 adds the
-current leader (KIP-951), and 17 the log directory (KIP-853). Versions below 4 are defined, but not
-served.
+Version 4 introduced magic 2 and isolation levels, version 7 sessions (KIP-227), version 9 leader
+epochs (KIP-320), and version 11 the rack (KIP-392). Version 12 is flexible and detects logs that
+have diverged (KIP-595), version 13 identifies topics by their ids (KIP-516), version 15 moves the
+replica id to a tagged field (KIP-903), version 16 adds the current leader (KIP-951), and version 17
+adds the log directory (KIP-853). Versions below 4 are defined here, but they are not served.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT8, INT16, INT32, INT64, RECORDS, STRING, UUID, Array, Records
 
 
-# KIP-903: a follower sends its broker epoch. If it has since restarted and may have lost records,
-# its earlier records do not count.
+# KIP-903: a follower sends the epoch of its broker. If the broker has restarted since, it may have
+# lost records, and fetches from before the restart do not count.
 class ReplicaState(Message):
     replica_id: int = field(INT32, versions="15+", default=-1)
     replica_epoch: int = field(INT64, versions="15+", default=-1)
@@ -22,25 +22,26 @@ class ReplicaState(Message):
 
 class FetchPartition(Message):
     partition: int = field(INT32)
-    # KIP-320: the leader epoch known to the sender.
+    # KIP-320: the leader epoch that the sender knows.
     current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     fetch_offset: int = field(INT64)
-    # KIP-595: the epoch of the follower's last record, from which the leader detects diverged logs.
+    # KIP-595: the epoch of the follower's last record. It shows the leader whether the logs have
+    # diverged.
     last_fetched_epoch: int = field(INT32, versions="12+", default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
     partition_max_bytes: int = field(INT32)
-    # KIP-853: only for replicas of KRaft's log.
+    # KIP-853: used only for replicas of KRaft's log.
     replica_directory_id: bytes = field(UUID, versions="17+", ignorable=True, tag=0)
 
 
-# KIP-516: from version 13 on, topics are identified by id instead of by name.
+# KIP-516: from version 13 on, a topic is identified by its id and not by its name.
 class FetchTopic(Message):
     topic: str = field(STRING, versions="0-12", ignorable=True)
     topic_id: bytes = field(UUID, versions="13+", ignorable=True)
     partitions: list[FetchPartition] = field(Array(FetchPartition))
 
 
-# KIP-227: the partitions to remove from the fetch session.
+# KIP-227: partitions to be removed from the fetch session.
 class ForgottenTopic(Message):
     topic: str = field(STRING, versions="7-12", ignorable=True)
     topic_id: bytes = field(UUID, versions="13+", ignorable=True)
@@ -48,7 +49,7 @@ class ForgottenTopic(Message):
 
 
 class FetchRequest(Message, flexible="12+"):
-    # KIP-595: only KRaft's voters send this.
+    # KIP-595: sent only by voters in KRaft.
     cluster_id: str | None = field(
         STRING, versions="12+", nullable="12+", ignorable=True, default=None, tag=0
     )
@@ -57,14 +58,14 @@ class FetchRequest(Message, flexible="12+"):
     max_wait_ms: int = field(INT32)
     min_bytes: int = field(INT32)
     max_bytes: int = field(INT32, versions="3+", ignorable=True, default=0x7FFFFFFF)
-    # KIP-98: 1 is read_committed.
+    # KIP-98: 1 stands for read_committed.
     isolation_level: int = field(INT8, versions="4+", ignorable=True)
     session_id: int = field(INT32, versions="7+", ignorable=True)
-    # KIP-227: 0 starts a session, -1 ends it or uses none.
+    # KIP-227: 0 starts a session. With -1, a session ends or none is used.
     session_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     topics: list[FetchTopic] = field(Array(FetchTopic))
     forgotten_topics_data: list[ForgottenTopic] = field(Array(ForgottenTopic), versions="7+")
-    # KIP-392: the consumer's rack, to choose a nearby replica.
+    # KIP-392: the rack of the consumer, which is used to choose a nearby replica.
     rack_id: str = field(STRING, versions="11+", ignorable=True)
 
 
@@ -94,18 +95,18 @@ class PartitionData(Message):
     high_watermark: int = field(INT64)
     last_stable_offset: int = field(INT64, versions="4+", ignorable=True, default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
-    # KIP-595: the point at which the follower must truncate if the logs have diverged.
+    # KIP-595: where the follower must truncate its log, if the logs have diverged.
     diverging_epoch: EpochEndOffset = field(EpochEndOffset, versions="12+", tag=0)
-    # KIP-951: sent with NOT_LEADER_OR_FOLLOWER, so that the client need not request metadata. The
-    # leader's address is in `node_endpoints`.
+    # KIP-951: sent with NOT_LEADER_OR_FOLLOWER, so that the client does not have to request
+    # metadata. `node_endpoints` contains the address of the leader.
     current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="12+", tag=1)
-    # KIP-630: only for KRaft's log.
+    # KIP-630: used only for KRaft's log.
     snapshot_id: SnapshotId = field(SnapshotId, versions="12+", tag=2)
-    # KIP-98: a read_committed consumer skips the records of these transactions.
+    # KIP-98: a consumer with read_committed skips the records of these transactions.
     aborted_transactions: list[AbortedTransaction] | None = field(
         Array(AbortedTransaction), versions="4+", nullable="4+", ignorable=True
     )
-    # KIP-392: -1 means the leader.
+    # KIP-392: -1 stands for the leader.
     preferred_read_replica: int = field(INT32, versions="11+", default=-1)
     records: Records | None = field(RECORDS, nullable="0+")
 

@@ -1,7 +1,8 @@
 """FindCoordinator (key 10): returns the coordinator of a group or a transactional id.
 
-Version 1 distinguishes groups from transactional ids, 3 is flexible, 4 accepts many keys (KIP-699),
-and 6 supports share groups (KIP-932) in the format of 4.
+Version 1 distinguishes groups from transactional ids, version 3 is flexible, version 4 accepts
+several keys (KIP-699), and version 6 has the same format as version 4 and supports share groups
+(KIP-932).
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 
 class FindCoordinatorRequest(Message, flexible="3+"):
     key: str = field(STRING, versions="0-3")
-    # KIP-98: 0 is a group, 1 a transactional id.
+    # KIP-98: 0 stands for a group, and 1 for a transactional id.
     key_type: int = field(INT8, versions="1+")
-    # KIP-699: several keys in one request.
+    # KIP-699: a request can contain several keys.
     coordinator_keys: list[str] = field(Array(STRING), versions="4+")
 
 

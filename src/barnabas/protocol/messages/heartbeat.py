@@ -1,6 +1,6 @@
-"""Heartbeat (key 12): extends a member's session, and reports a rebalance.
+"""Heartbeat (key 12): extends the session of a member, and tells the member about a rebalance.
 
-Version 3 introduced static members (KIP-345), 4 is flexible.
+Version 3 introduced static members (KIP-345), and version 4 is flexible.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class HeartbeatRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     generation_id: int = field(INT32)
     member_id: str = field(STRING)
-    # KIP-345: a replaced static member is fenced at its next heartbeat.
+    # KIP-345: if a static member has been replaced, it is fenced at its next heartbeat.
     group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
 
 

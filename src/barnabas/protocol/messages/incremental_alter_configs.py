@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (key 44): changes individual configs of a resource (KIP-339).
 
-Version 1 is flexible. The operations are 0 SET, 1 DELETE, 2 APPEND and 3 SUBTRACT; the last two
-are for lists.
+Version 1 is flexible. The operations are 0 (SET), 1 (DELETE), 2 (APPEND) and 3 (SUBTRACT); the last
+two can be used only for lists.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""InitProducerId (key 22): assigns a producer id and epoch, for idempotence and transactions.
+"""InitProducerId (key 22): assigns a producer id and an epoch, for idempotence and for
+transactions.
 
-Version 2 is flexible, and 3 lets a producer bump its own epoch (KIP-360). Versions 4 and 5 have the
-format of 3; 4 can return PRODUCER_FENCED, and 5 TRANSACTION_ABORTABLE.
+Version 2 is flexible, and version 3 lets a producer increment its own epoch (KIP-360). Versions 4
+and 5 have the same format as version 3; version 4 can return PRODUCER_FENCED, and version 5 can
+return TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING
 class InitProducerIdRequest(Message, flexible="2+"):
     transactional_id: str | None = field(STRING, nullable="0+")
     transaction_timeout_ms: int = field(INT32)
-    # KIP-360: to continue after an error, a producer sends its id and epoch, and receives the next
-    # epoch.
+    # KIP-360: to continue after an error, a producer sends its id and epoch, and the response
+    # contains its next epoch.
     producer_id: int = field(INT64, versions="3+", default=-1)
     producer_epoch: int = field(INT16, versions="3+", default=-1)
 

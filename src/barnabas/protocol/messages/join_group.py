@@ -1,9 +1,10 @@
-"""JoinGroup (key 11): a member joins a rebalance; the response contains its result.
+"""JoinGroup (key 11): a member joins a rebalance. The response contains the result of the
+rebalance.
 
-Version 1 introduced a separate rebalance timeout (KIP-62), 4 an initial rejection that assigns a
-member id (KIP-394), and 5 static members (KIP-345). Version 6 is flexible, 7 adds the protocol type
-(KIP-559), 8 adds the reason for joining (KIP-800), and 9 lets the leader skip the assignment
-(KIP-814).
+Version 1 introduced a separate rebalance timeout (KIP-62), version 4 an initial rejection that
+assigns a member id (KIP-394), and version 5 static members (KIP-345). Version 6 is flexible,
+version 7 adds the protocol type (KIP-559), version 8 adds the reason for joining (KIP-800), and
+version 9 lets the leader skip the assignment (KIP-814).
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ class JoinGroupRequestProtocol(Message):
 class JoinGroupRequest(Message, flexible="6+"):
     group_id: str = field(STRING)
     session_timeout_ms: int = field(INT32)
-    # KIP-62: the time limit for members to rejoin; earlier versions use the session timeout.
+    # KIP-62: how long members have to rejoin. Earlier versions use the session timeout.
     rebalance_timeout_ms: int = field(INT32, versions="1+", ignorable=True, default=-1)
     member_id: str = field(STRING)
-    # KIP-345: a static member's id, which a restart does not change.
+    # KIP-345: the id of a static member, which stays the same when the member restarts.
     group_instance_id: str | None = field(STRING, versions="5+", nullable="5+", default=None)
     protocol_type: str = field(STRING)
     protocols: list[JoinGroupRequestProtocol] = field(Array(JoinGroupRequestProtocol))
-    # KIP-800: for the coordinator's log.
+    # KIP-800: written to the coordinator's log.
     reason: str | None = field(STRING, versions="8+", nullable="8+", ignorable=True, default=None)
 
 
@@ -43,13 +44,13 @@ class JoinGroupResponse(Message, flexible="6+"):
     throttle_time_ms: int = field(INT32, versions="2+", ignorable=True)
     error_code: int = field(INT16)
     generation_id: int = field(INT32, default=-1)
-    # KIP-559: clients compare the group's protocol type with their own.
+    # KIP-559: clients compare the protocol type of the group with their own.
     protocol_type: str | None = field(
         STRING, versions="7+", nullable="7+", ignorable=True, default=None
     )
     protocol_name: str | None = field(STRING, nullable="7+")
     leader: str = field(STRING)
-    # KIP-814: a returning static leader keeps the existing assignment.
+    # KIP-814: when a static leader returns, it keeps the existing assignment.
     skip_assignment: bool = field(BOOLEAN, versions="9+")
     member_id: str = field(STRING)
     members: list[JoinGroupResponseMember] = field(Array(JoinGroupResponseMember))

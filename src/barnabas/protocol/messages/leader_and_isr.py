@@ -1,12 +1,14 @@
-"""LeaderAndIsr (key 4): the controller makes a broker lead or follow partitions.
+"""LeaderAndIsr (key 4): the controller tells a broker which partitions to lead or follow.
 
-Version 1 marks new partitions, 2 groups partitions by topic and adds the broker epoch (KIP-380), 3
-adds reassignments (KIP-455), 4 is flexible, and 5 adds topic ids (KIP-516). Version 6 marks
-partitions that recover from an unclean election (KIP-704), and 7 a KRaft controller.
+Version 1 marks new partitions, version 2 groups partitions by topic and adds the broker epoch
+(KIP-380), version 3 adds reassignments (KIP-455), version 4 is flexible, and version 5 adds topic
+ids (KIP-516). Version 6 marks partitions that are recovering from an unclean election (KIP-704),
+and version 7 marks requests from a KRaft controller.
 
-Barnabas's extension: the tagged field 10000 of a partition says why the controller changed it
-(decision 41). It is empty if the partition is only resent, and a request without causes is the same
-as Kafka's. Numbers from 10000 up do not collide with Kafka's, which start at 0.
+Barnabas extends this API: the tagged field 10000 of a partition says why the controller changed the
+partition (decision 41). It is empty if the partition is only sent again, and a request without
+causes is identical to Kafka's. Tags from 10000 up do not collide with Kafka's tags, which start at
+0.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class LeaderAndIsrPartitionState(Message):
     adding_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     removing_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     is_new: bool = field(BOOLEAN, versions="1+", ignorable=True)
-    # KIP-704: after an unclean election, the leader must recover before it serves clients.
+    # KIP-704: after an unclean election, the leader must recover before it can serve clients.
     leader_recovery_state: int = field(INT8, versions="6+", ignorable=True)  # 1: recovering
     cause: str = field(STRING, versions="4+", tag=CAUSE_TAG, ignorable=True)
 
@@ -51,17 +53,20 @@ class LeaderAndIsrLiveLeader(Message):
 
 class LeaderAndIsrRequest(Message, flexible="4+"):
     controller_id: int = field(INT32)
-    # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
+    # KIP-866: set while a cluster is being moved from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="7+")
     controller_epoch: int = field(INT32)
-    # KIP-380: the broker registration that the request is for; -1 means any.
+    # KIP-380: the registration of the broker to which the request is sent; -1 matches any
+    # registration.
     broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
-    # KIP-516: if the request covers all replicas, a broker can detect any that it should not host.
+    # KIP-516: if a request lists all replicas, the broker can find out which of its replicas it
+    # should not have.
     type: int = field(INT8, versions="5+")  # 1: some of the partitions, 2: all of them
     ungrouped_partition_states: list[LeaderAndIsrPartitionState] = field(
         Array(LeaderAndIsrPartitionState), versions="0-1"
     )
-    # KIP-380: grouping the partitions by topic makes the requests of a large cluster far smaller.
+    # KIP-380: if the partitions are grouped by topic, the requests in a large cluster are much
+    # smaller.
     topic_states: list[LeaderAndIsrTopicState] = field(Array(LeaderAndIsrTopicState), versions="2+")
     live_leaders: list[LeaderAndIsrLiveLeader] = field(Array(LeaderAndIsrLiveLeader))
 

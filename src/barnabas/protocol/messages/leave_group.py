@@ -1,7 +1,7 @@
 """LeaveGroup (key 13): members leave, or an administrator removes them by instance id.
 
-Version 3 accepts several members, with a result for each (KIP-345), 4 is flexible, and 5 adds the
-reason (KIP-800).
+Version 3 accepts several members and returns a result for each of them (KIP-345), version 4 is
+flexible, and version 5 adds the reason (KIP-800).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from barnabas.protocol.wire import INT16, INT32, STRING, Array
 class MemberIdentity(Message):
     member_id: str = field(STRING, versions="3+")
     group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
-    # KIP-800: for the coordinator's log.
+    # KIP-800: written to the coordinator's log.
     reason: str | None = field(STRING, versions="5+", nullable="5+", ignorable=True, default=None)
 
 
 class LeaveGroupRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     member_id: str = field(STRING, versions="0-2")
-    # KIP-345: several members at once, so that administrators can remove static members.
+    # KIP-345: there can be several members, so that an administrator can remove static members.
     members: list[MemberIdentity] = field(Array(MemberIdentity), versions="3+")
 
 

@@ -1,7 +1,7 @@
-"""ListGroups (key 16): returns the groups that this broker coordinates.
+"""ListGroups (key 16): returns the groups whose coordinator is this broker.
 
-Version 3 is flexible, 4 filters by state and returns it (KIP-518), and 5 does the same for types
-(KIP-848).
+Version 3 is flexible, version 4 can filter by state and returns the state (KIP-518), and version 5
+does the same with the type (KIP-848).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from barnabas.protocol.wire import INT16, INT32, STRING, Array
 
 
 class ListGroupsRequest(Message, flexible="3+"):
-    # KIP-518: state names; an empty list means all.
+    # KIP-518: the names of states. If the list is empty, all states match.
     states_filter: list[str] = field(Array(STRING), versions="4+")
-    # KIP-848: type names, such as classic; an empty list means all.
+    # KIP-848: the names of types, such as classic. If the list is empty, all types match.
     types_filter: list[str] = field(Array(STRING), versions="5+")
 
 

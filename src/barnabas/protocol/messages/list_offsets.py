@@ -1,8 +1,8 @@
-"""ListOffsets (key 2): returns the offset for a timestamp, or the start or end of the log.
+"""ListOffsets (key 2): returns the offset for a timestamp, or the start or the end of the log.
 
-Version 1 returns one offset instead of a list, 2 introduced isolation levels, and 4 leader epochs
-(KIP-320). Version 6 is flexible, 7 supports the largest timestamp (KIP-734), and 8 and 9 the ends
-of tiered storage.
+Version 1 returns one offset instead of a list, version 2 introduced isolation levels, and version 4
+introduced leader epochs (KIP-320). Version 6 is flexible, version 7 supports the largest timestamp
+(KIP-734), and versions 8 and 9 support the ends of tiered storage.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from barnabas.protocol.wire import INT8, INT16, INT32, INT64, STRING, Array
 
 class ListOffsetsPartition(Message):
     partition_index: int = field(INT32)
-    # KIP-320: the leader epoch known to the sender.
+    # KIP-320: the leader epoch that the sender knows.
     current_leader_epoch: int = field(INT32, versions="4+", ignorable=True, default=-1)
     timestamp: int = field(INT64)
-    # Version 0 lists up to this many segments.
+    # In version 0, the response lists up to this many segments.
     max_num_offsets: int = field(INT32, versions="0", default=1)
 
 
@@ -27,7 +27,7 @@ class ListOffsetsTopic(Message):
 
 class ListOffsetsRequest(Message, flexible="6+"):
     replica_id: int = field(INT32)
-    # KIP-98: with read_committed, the end is the last stable offset.
+    # KIP-98: with read_committed, the log ends at the last stable offset.
     isolation_level: int = field(INT8, versions="2+")
     topics: list[ListOffsetsTopic] = field(Array(ListOffsetsTopic))
 

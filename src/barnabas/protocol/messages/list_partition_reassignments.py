@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): returns the ongoing reassignments (KIP-455)."""
+"""ListPartitionReassignments (key 46): returns the reassignments that are in progress (KIP-455)."""
 
 from __future__ import annotations
 

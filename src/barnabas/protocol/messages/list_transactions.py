@@ -1,6 +1,6 @@
-"""ListTransactions (key 66): returns the transactional ids that this broker coordinates.
+"""ListTransactions (key 66): returns the transactional ids whose coordinator is this broker.
 
-Version 1 can filter by minimum duration in ms (KIP-994).
+Version 1 can filter by the minimum duration in ms (KIP-994).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 class ListTransactionsRequest(Message, flexible="0+"):
     state_filters: list[str] = field(Array(STRING))
     producer_id_filters: list[int] = field(Array(INT64))
-    # KIP-994: select only transactions that have been open for longer than this.
+    # KIP-994: only transactions that have been open for longer than this are returned.
     duration_filter: int = field(INT64, versions="1+", default=-1)
 
 

@@ -1,8 +1,9 @@
-"""OffsetCommit (key 8): commits a group's offsets.
+"""OffsetCommit (key 8): commits offsets for a group.
 
-Version 1 adds the committing member and its generation; in 2 to 4, a request may set the retention
-of its offsets. Version 6 adds leader epochs (KIP-320), 7 static members (KIP-345), 8 is flexible,
-and in 9 the generation may be a member epoch (KIP-848). Version 0 stored offsets in ZooKeeper.
+Version 1 adds the member that commits and its generation. In versions 2 to 4, a request can set how
+long its offsets are retained. Version 6 adds leader epochs (KIP-320), version 7 adds static members
+(KIP-345), version 8 is flexible, and in version 9, the generation may be a member epoch (KIP-848).
+In version 0, offsets were stored in ZooKeeper.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 class OffsetCommitPartition(Message):
     partition_index: int = field(INT32)
     committed_offset: int = field(INT64)
-    # KIP-320: the epoch of the last consumed record, from which the next owner detects a
-    # truncation.
+    # KIP-320: the epoch of the last consumed record. It lets the next owner detect a truncation.
     committed_leader_epoch: int = field(INT32, versions="6+", default=-1, ignorable=True)
-    # Version 1 only.
+    # Only version 1 has this field.
     commit_timestamp: int = field(INT64, versions="1", default=-1)
     committed_metadata: str | None = field(STRING, nullable="0+")
 
@@ -33,14 +33,14 @@ class OffsetCommitRequest(Message, flexible="8+"):
     member_id: str = field(STRING, versions="1+", ignorable=True)
     # KIP-345: the id of a static member.
     group_instance_id: str | None = field(STRING, versions="7+", nullable="7+", default=None)
-    # KIP-211: from version 5 on, a group's offsets expire some time after its last member has left,
-    # not after the commit.
+    # KIP-211: from version 5 on, the time until the offsets of a group expire is counted from the
+    # moment when the last member leaves, not from the commit.
     retention_time_ms: int = field(INT64, versions="2-4", default=-1, ignorable=True)
     topics: list[OffsetCommitTopic] = field(Array(OffsetCommitTopic))
 
     @property
     def generation_id(self) -> int:
-        """The name used for classic group members, and in TxnOffsetCommit."""
+        """The name that is used for members of classic groups, and in TxnOffsetCommit."""
         return self.generation_id_or_member_epoch
 
 

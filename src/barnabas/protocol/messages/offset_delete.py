@@ -1,4 +1,6 @@
-"""OffsetDelete (key 47): deletes a group's offsets for some partitions (KIP-496)."""
+"""OffsetDelete (key 47): deletes the offsets that a group has committed for some partitions
+(KIP-496).
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """OffsetFetch (key 9): returns the committed offsets of groups.
 
-Version 2 can request all of a group's offsets and adds an error for the group, 5 adds leader epochs
-(KIP-320), 6 is flexible, and 7 can require offsets that no open transaction may still change
-(KIP-447). Version 8 requests several groups at once (KIP-709), and 9 adds the requesting member
-(KIP-848). Version 0 read offsets from ZooKeeper.
+Version 2 can request all offsets of a group and adds an error for the group, version 5 adds leader
+epochs (KIP-320), version 6 is flexible, and in version 7, a client can ask for offsets that no open
+transaction can change any more (KIP-447). Version 8 can request several groups (KIP-709), and
+version 9 adds the member that makes the request (KIP-848). In version 0, offsets were read from
+ZooKeeper.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class OffsetFetchGroup(Message):
     member_id: str | None = field(
         STRING, versions="9+", nullable="9+", default=None, ignorable=True
     )
-    # KIP-848: only members that use the newer protocol have an epoch.
+    # KIP-848: a member has an epoch only if it uses the newer protocol.
     member_epoch: int = field(INT32, versions="9+", default=-1, ignorable=True)
     topics: list[OffsetFetchTopic] | None = field(Array(OffsetFetchTopic), nullable="8+")
 
@@ -32,17 +33,17 @@ class OffsetFetchRequest(Message, flexible="6+"):
     topics: list[OffsetFetchTopic] | None = field(
         Array(OffsetFetchTopic), versions="0-7", nullable="2-7"
     )
-    # KIP-709: many groups in one request.
+    # KIP-709: a request can contain several groups.
     groups: list[OffsetFetchGroup] = field(Array(OffsetFetchGroup), versions="8+")
-    # KIP-447: an offset in an open transaction causes UNSTABLE_OFFSET_COMMIT; the previous offset
-    # is not returned.
+    # KIP-447: if the offset is part of an open transaction, UNSTABLE_OFFSET_COMMIT is returned
+    # instead of the previous offset.
     require_stable: bool = field(BOOLEAN, versions="7+")
 
 
 class OffsetFetchPartitionResponse(Message):
     partition_index: int = field(INT32)
     committed_offset: int = field(INT64)
-    # KIP-320: the epoch of the last consumed record; with it, the next owner detects a truncation.
+    # KIP-320: the epoch of the last consumed record. It lets the next owner detect a truncation.
     committed_leader_epoch: int = field(INT32, versions="5+", default=-1, ignorable=True)
     metadata: str | None = field(STRING, nullable="0+")
     error_code: int = field(INT16)

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch (key 23): returns the end of a leader epoch in the log (KIP-101).
+"""OffsetForLeaderEpoch (key 23): returns where a leader epoch ends in the log (KIP-101).
 
-Version 1 also returns the epoch (KIP-279), 2 adds the requester's current leader epoch (KIP-320), 3
-adds its replica id, and 4 is flexible.
+Version 1 also returns the epoch (KIP-279), version 2 adds the current leader epoch of the requester
+(KIP-320), version 3 adds its replica id, and version 4 is flexible.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 
 class OffsetForLeaderPartition(Message):
     partition: int = field(INT32)
-    # KIP-320: the leader epoch known to the sender.
+    # KIP-320: the leader epoch that the sender knows.
     current_leader_epoch: int = field(INT32, versions="2+", ignorable=True, default=-1)
     leader_epoch: int = field(INT32)
 
@@ -23,7 +23,7 @@ class OffsetForLeaderTopic(Message):
 
 
 class OffsetForLeaderEpochRequest(Message, flexible="4+"):
-    # KIP-320: consumers send -1.
+    # KIP-320: a consumer sends -1.
     replica_id: int = field(INT32, versions="3+", ignorable=True, default=-2)
     topics: list[OffsetForLeaderTopic] = field(Array(OffsetForLeaderTopic))
 

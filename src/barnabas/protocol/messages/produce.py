@@ -1,8 +1,9 @@
 """Produce (key 0): appends record batches, and returns their offsets.
 
-Version 3 introduced magic 2 and transactions, 7 zstd, and 8 errors for single records (KIP-467).
-Version 9 is flexible, 10 adds the current leader (KIP-951), and 11, in the format of 10, allows
-errors that require aborting the transaction (KIP-890).
+Version 3 introduced magic 2 and transactions, version 7 zstd, and version 8 errors for individual
+records (KIP-467). Version 9 is flexible, and version 10 adds the current leader (KIP-951). Version
+11 has the same format as version 10, and allows errors after which the transaction must be aborted
+(KIP-890).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class TopicProduceData(Message):
 
 
 class ProduceRequest(Message, flexible="9+"):
-    # KIP-98: null outside a transaction.
+    # KIP-98: null if there is no transaction.
     transactional_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
     acks: int = field(INT16)
     timeout_ms: int = field(INT32)
@@ -47,14 +48,15 @@ class PartitionProduceResponse(Message):
     base_offset: int = field(INT64)
     log_append_time_ms: int = field(INT64, versions="2+", ignorable=True, default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
-    # KIP-467: the batch's invalid records, with reasons.
+    # KIP-467: the records in the batch that are invalid, with the reasons.
     record_errors: list[BatchIndexAndErrorMessage] = field(
         Array(BatchIndexAndErrorMessage), versions="8+", ignorable=True
     )
     error_message: str | None = field(
         STRING, versions="8+", nullable="8+", ignorable=True, default=None
     )
-    # KIP-951: sent with NOT_LEADER_OR_FOLLOWER, so that the producer need not request metadata.
+    # KIP-951: sent with NOT_LEADER_OR_FOLLOWER, so that the producer does not have to request
+    # metadata.
     current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="10+", tag=0)
 
 

@@ -1,4 +1,6 @@
-"""RenewDelegationToken (key 39): extends a token's lifetime, up to its maximum (KIP-48)."""
+"""RenewDelegationToken (key 39): extends the lifetime of a token, but not beyond its maximum
+(KIP-48).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""SaslAuthenticate (key 36): carries one SASL message and its response (KIP-152).
+"""SaslAuthenticate (key 36): carries a SASL message from the client, and the server's response
+(KIP-152).
 
-Version 1 returns the session's lifetime (KIP-368), 2 is flexible.
+Version 1 returns the lifetime of the session (KIP-368), and version 2 is flexible.
 """
 
 from __future__ import annotations
@@ -17,5 +18,6 @@ class SaslAuthenticateResponse(Message, flexible="2+"):
     error_code: int = field(INT16)
     error_message: str | None = field(STRING, nullable="0+")
     auth_bytes: bytes = field(BYTES)
-    # KIP-368: the time within which the client must reauthenticate; 0 means never.
+    # KIP-368: how long the client has until it must authenticate again. 0 means that it never has
+    # to.
     session_lifetime_ms: int = field(INT64, versions="1+", ignorable=True)

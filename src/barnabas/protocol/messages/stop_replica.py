@@ -1,7 +1,8 @@
-"""StopReplica (key 5): the controller makes a broker stop hosting partitions.
+"""StopReplica (key 5): the controller tells a broker to stop hosting partitions.
 
-Version 1 groups partitions by topic and adds the broker epoch (KIP-380), and 2 is flexible. Version
-3 adds each partition's leader epoch and a deletion flag (KIP-570); 4 marks a KRaft controller.
+Version 1 groups partitions by topic and adds the broker epoch (KIP-380), and version 2 is flexible.
+Version 3 adds a leader epoch and a deletion flag for each partition (KIP-570), and version 4 marks
+requests from a KRaft controller.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class StopReplicaTopicV1(Message):
 
 class StopReplicaPartitionState(Message):
     partition_index: int = field(INT32)
-    # KIP-570: a delayed request must not stop a replica that has since been reassigned; -2 means a
-    # deletion.
+    # KIP-570: if the request was delayed, it must not stop a replica that has been assigned again
+    # since. -2 stands for a deletion.
     leader_epoch: int = field(INT32, default=-1)
     delete_partition: bool = field(BOOLEAN)
 
@@ -35,10 +36,11 @@ class StopReplicaTopicState(Message):
 
 class StopReplicaRequest(Message, flexible="2+"):
     controller_id: int = field(INT32)
-    # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
+    # KIP-866: set while a cluster is being moved from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="4+")
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration that the request is for; -1 means any registration.
+    # KIP-380: the registration of the broker to which the request is sent; -1 matches any
+    # registration.
     broker_epoch: int = field(INT64, versions="1+", ignorable=True, default=-1)
     delete_partitions: bool = field(BOOLEAN, versions="0-2")
     ungrouped_partitions: list[StopReplicaPartitionV0] = field(

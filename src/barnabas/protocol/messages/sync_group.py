@@ -1,7 +1,8 @@
-"""SyncGroup (key 14): the leader sends all assignments, and each member receives its own.
+"""SyncGroup (key 14): the leader sends all assignments, and every member receives its own
+assignment.
 
-Version 3 introduced static members (KIP-345), 4 is flexible, and 5 adds the protocol, to detect a
-mismatch with the member's (KIP-559).
+Version 3 introduced static members (KIP-345), and version 4 is flexible. Version 5 adds the
+protocol, so that a difference from the member's protocol is detected (KIP-559).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class SyncGroupRequest(Message, flexible="4+"):
     protocol_name: str | None = field(
         STRING, versions="5+", nullable="5+", ignorable=True, default=None
     )
-    # Only the group's leader sends assignments; other members send an empty list.
+    # Assignments are sent only by the leader of the group. All other members send an empty list.
     assignments: list[SyncGroupRequestAssignment] = field(Array(SyncGroupRequestAssignment))
 
 

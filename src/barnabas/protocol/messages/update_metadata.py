@@ -1,8 +1,10 @@
-"""UpdateMetadata (key 6): the controller sends a broker the metadata for its clients.
+"""UpdateMetadata (key 6): the controller sends a broker the metadata that the broker's clients
+need.
 
-Version 1 adds all endpoints of a broker, 2 its rack, 3 the listener names, and 4 offline replicas.
-Version 5 groups partitions by topic and adds the broker epoch (KIP-380), 6 is flexible, 7 adds
-topic ids (KIP-516), and 8 marks a KRaft controller.
+Version 1 adds all endpoints of a broker, version 2 adds the rack, version 3 adds the names of the
+listeners, and version 4 adds offline replicas. Version 5 groups partitions by topic and adds the
+broker epoch (KIP-380), version 6 is flexible, version 7 adds topic ids (KIP-516), and version 8
+marks requests from a KRaft controller.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ class UpdateMetadataPartitionState(Message):
     isr: list[int] = field(Array(INT32))
     zk_version: int = field(INT32)
     replicas: list[int] = field(Array(INT32))
-    # KIP-112: replicas in a failed log directory or on a broker that is down.
+    # KIP-112: the replicas on brokers that are down or in log directories that have failed.
     offline_replicas: list[int] = field(Array(INT32), versions="4+", ignorable=True)
 
 
@@ -46,17 +48,18 @@ class UpdateMetadataBroker(Message):
     endpoints: list[UpdateMetadataEndpoint] = field(
         Array(UpdateMetadataEndpoint), versions="1+", ignorable=True
     )
-    # KIP-36: for placing replicas on different racks.
+    # KIP-36: the rack, which is used to place replicas on different racks.
     rack: str | None = field(STRING, versions="2+", nullable="2+", ignorable=True, default=None)
 
 
 class UpdateMetadataRequest(Message, flexible="6+"):
     controller_id: int = field(INT32)
-    # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
+    # KIP-866: set while a cluster is being moved from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="8+")
     type: int = field(INT8, versions="8+", tag=0, ignorable=True)  # used only by KRaft
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration that the request is for; -1 means any registration.
+    # KIP-380: the registration of the broker to which the request is sent; -1 matches any
+    # registration.
     broker_epoch: int = field(INT64, versions="5+", ignorable=True, default=-1)
     ungrouped_partition_states: list[UpdateMetadataPartitionState] = field(
         Array(UpdateMetadataPartitionState), versions="0-4"

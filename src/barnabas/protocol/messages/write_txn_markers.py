@@ -1,6 +1,7 @@
-"""WriteTxnMarkers (key 27): a coordinator writes markers to partitions that other brokers lead.
+"""WriteTxnMarkers (key 27): a coordinator writes markers to partitions that are led by other
+brokers.
 
-Admin clients send it too, to abort a hanging transaction (KIP-664). Version 1 is flexible.
+Admin clients also send it in order to abort a hanging transaction (KIP-664). Version 1 is flexible.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class WritableTxnMarkerTopic(Message):
 class WritableTxnMarker(Message):
     producer_id: int = field(INT64)
     producer_epoch: int = field(INT16)
-    # False means abort.
+    # If False, the transaction is aborted.
     transaction_result: bool = field(BOOLEAN)  # True commits
     topics: list[WritableTxnMarkerTopic] = field(Array(WritableTxnMarkerTopic))
     coordinator_epoch: int = field(INT32)

@@ -27,8 +27,7 @@ class DistantSession(SessionStore):
     """
 
     def __init__(self, session: EmbeddedSession, loop: asyncio.AbstractEventLoop) -> None:
-        """Create a session for the broker's `loop`, which must keep running until `close` returns.
-        """
+        """Create a session for the broker's `loop`, which must run until `close` has returned."""
         super().__init__(session.session_id, session.session_state)
         self._session = session
         self._store_loop = asyncio.get_running_loop()

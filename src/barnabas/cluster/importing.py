@@ -47,7 +47,7 @@ Data = dict[str, bytes | None]
 
 
 class ImportSummary(NamedTuple):
-    """What an import did."""
+    """The result of an import."""
 
     nodes: int
     topics: int

@@ -49,8 +49,7 @@ class Copy(NamedTuple):
 
     @property
     def fault(self) -> str | None:
-        """A description of what is wrong with this copy, if anything, apart from missing commits.
-        """
+        """A description of any fault of this copy, apart from missing commits."""
         if self.snapshot is not None and self.tree is None:
             return f"{self.directory / SNAPSHOT_NAME} is damaged"
         if self.snapshot is None and self.frames.begins_late:
@@ -96,8 +95,7 @@ class Merged(NamedTuple):
 
 
 def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> list[Copy]:
-    """Read the copies in these directories, even while a broker is writing to them. Raises OSError.
-    """
+    """Read the copies in these directories, even while a broker is writing. Raises OSError."""
     # Read the journals first: a journal is emptied only after a snapshot of its content has been
     # written, so the snapshot can then be found.
     journals = [disk.read(directory / JOURNAL_NAME) for directory in directories]
@@ -121,8 +119,7 @@ def copy_of(directory: Path, journal: bytes | None, disk: JournalDisk) -> Copy:
 
 
 def merge(copies: Sequence[Copy]) -> Merged:
-    """Merge the commits of all copies. Raises ConfigError if two copies have conflicting histories.
-    """
+    """Merge the commits of all copies. Raises ConfigError if their histories conflict."""
     trees = [each.tree for each in copies if each.tree is not None]
     tree = max(trees, key=lambda each: each.zxid, default=None)
     snapshot_zxid = 0 if tree is None else tree.zxid

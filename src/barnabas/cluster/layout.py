@@ -61,8 +61,7 @@ BASE_PATHS = (
     "/config/ips",
     "/cluster",
 )
-"""Nodes without data that every broker creates at startup if they are missing. Parents come first.
-"""
+"""Nodes without data that every broker creates at startup if they are missing, parents first."""
 
 FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
 """The finalized features, of which a 3.9 controller in ZooKeeper mode has none."""
@@ -208,8 +207,7 @@ def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
 
 
 def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage:
-    """Decode a broker's registration of any version from 1 to 5. `epoch` is the czxid of the node.
-    """
+    """Decode a broker's registration in version 1 to 5. `epoch` is the czxid of the node."""
 
     def read(node: Mapping[str, Any]) -> BrokerImage:
         protocols = node.get(_SUBPROTOCOLS, {})
@@ -298,8 +296,7 @@ def decode_state(topic: str, partition: int, data: bytes | None) -> StateNode:
 
 
 def encode_isr_change(names: Iterable[TopicPartition]) -> bytes:
-    """Encode the notification that a leader writes if inter.broker.protocol.version is below 2.7.
-    """
+    """Encode the notification that leaders write if inter.broker.protocol.version is below 2.7."""
     partitions = [{"topic": topic, "partition": number} for topic, number in names]
     return _encode({"version": 1, "partitions": partitions})
 

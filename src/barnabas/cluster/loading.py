@@ -124,7 +124,6 @@ async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str
 
 
 async def children(store: MetadataStore, path: str) -> tuple[str, ...]:
-    """Return the names of the path's children in sorted order, or none if the path does not exist.
-    """
+    """Return the sorted names of the path's children, or none if the path does not exist."""
     node = await store.read(path)
     return () if node is None else tuple(sorted(node.children))

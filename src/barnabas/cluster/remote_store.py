@@ -60,8 +60,7 @@ class RemoteStore(SessionStore):
         """Set a watch, as described in `SetWatch`."""
 
     async def _until_connected(self, session_id: int, path: str) -> None:
-        """Wait for a connection in this session. Raises SessionExpired if the session ends first.
-        """
+        """Wait for a connection in this session. Raises SessionExpired if it ends first."""
         while True:
             if self._is_closed:
                 raise SessionExpired(path, "the metadata store is closed")

@@ -23,8 +23,7 @@ ANY_VERSION = -1
 
 
 class Znode(NamedTuple):
-    """A node that was read. `owner` is the session of an ephemeral node, and 0 for any other node.
-    """
+    """A node that was read. `owner` is the session of an ephemeral node, and otherwise 0."""
 
     data: bytes | None
     version: int
@@ -124,8 +123,7 @@ class MetadataStore(Protocol):
 
     @property
     def session_id(self) -> int:
-        """The id of the current session, which owns the ephemeral nodes of this process; never 0.
-        """
+        """The id of the session that owns the ephemeral nodes of this process; never 0."""
         ...
 
     @property

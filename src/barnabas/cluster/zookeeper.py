@@ -83,8 +83,7 @@ _SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 
 
 class ZooKeeperStore(RemoteStore):
-    """A store in a ZooKeeper ensemble, with successive sessions. It is used on a single event loop.
-    """
+    """A store in a ZooKeeper ensemble, with successive sessions. It is used on one event loop."""
 
     def __init__(self, settings: Settings) -> None:
         """Create a store that is not connected. Call `open` to create a connected store."""

@@ -55,8 +55,7 @@ OnState = Callable[[SessionState, int], None]
 
 
 class _Inbox:
-    """A queue of calls to run on the event loop. The loop is woken only once for all pending calls.
-    """
+    """A queue of calls to run on the event loop. The loop is woken once for all pending calls."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -115,8 +114,7 @@ class _Reply:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads without the two that run callbacks, because our callbacks do almost nothing.
-    """
+    """kazoo's threads without the two that run callbacks, because our callbacks are trivial."""
 
     def __init__(self, host_timeout_s: float, tls: TlsSettings | None) -> None:
         """Create the handler. If TLS is requested but not possible, raises ConfigError."""
@@ -245,8 +243,7 @@ class _Watcher:
 
 
 class Connection:
-    """A connection that sends requests and is opened again when it is lost. All paths are absolute.
-    """
+    """A connection that sends requests and reconnects when it is lost. All paths are absolute."""
 
     def __init__(self, settings: Settings, on_state: OnState) -> None:
         """Create the connection. `on_state` is called on the event loop, with each new state and

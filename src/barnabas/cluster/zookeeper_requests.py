@@ -178,8 +178,7 @@ class MultiRead:
 
 
 def single_reads(path: str) -> tuple[Any, Any]:
-    """Return the two requests with which older servers read a node. `znode` combines the responses.
-    """
+    """Return two requests that read a node on older servers. `znode` combines the responses."""
     return wire.GetData(path, None), wire.GetChildren(path, None)
 
 

@@ -1,5 +1,4 @@
-"""Lists Kafka 3.9's broker configs for access control, and checks which authorizer is configured.
-"""
+"""Lists Kafka 3.9's broker configs for access control, and checks the configured authorizer."""
 
 from __future__ import annotations
 

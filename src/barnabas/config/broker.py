@@ -220,8 +220,7 @@ class BrokerConfig:
     # last.
 
     def list(self, name: str) -> list[str]:
-        """Return the items of a list, or of a text that Kafka splits at commas, such as `log.dirs`.
-        """
+        """Return the items of a list, or of text that Kafka splits at commas: `log.dirs`."""
         value = self.value(name)
         if isinstance(value, str):
             value = [item.strip() for item in value.split(",") if item.strip()]

@@ -93,8 +93,7 @@ _THROTTLES = (
 )  # fmt: skip
 
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
-"""These are never in a properties file, because they are set and removed by reassignments (KIP-73).
-"""
+"""Never in a properties file, because reassignments set and remove them (KIP-73)."""
 
 
 def scope_of(name: str) -> Scope:

@@ -56,5 +56,4 @@ _LISTENERS = (
 NETWORK_KEYS: dict[str, ConfigKey] = table(_LISTENERS)
 
 PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
-"""Keys that can also be set for a single listener, as `listener.name.<listener>.<key>` (KIP-402).
-"""
+"""Keys that can also be set for one listener, as `listener.name.<listener>.<key>` (KIP-402)."""

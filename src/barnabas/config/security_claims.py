@@ -37,8 +37,7 @@ _OAUTH_VALIDATION = (
     f"{_OAUTH}.OAuthBearerValidatorCallbackHandler",
     f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandler",
 )
-"""In Barnabas, the `sasl.oauthbearer` settings have the same effect as these classes have in Kafka.
-"""
+"""In Barnabas, the `sasl.oauthbearer` settings have the effect of these classes in Kafka."""
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {

@@ -163,8 +163,7 @@ def _fail(
     gone: Set[int],
     staying: Set[int],
 ) -> PartitionImage:
-    """Return the partition without the brokers that failed. Another replica leads it if possible.
-    """
+    """Return the partition without the failed brokers. Another replica leads it if possible."""
     partition = _reach_again(draft, name, partition, gone)
     if partition.leader in gone:
         elected = elect(partition, staying, draft.epoch)
@@ -185,8 +184,7 @@ def _fail(
 def _reach_again(
     draft: Draft, name: TopicPartition, partition: PartitionImage, gone: Set[int]
 ) -> PartitionImage:
-    """Return the partition without offline replicas that their brokers have given up or host again.
-    """
+    """Return the partition without offline replicas whose brokers are gone or host them again."""
     if gone.isdisjoint(partition.offline_replicas):
         return partition
     offline = tuple([each for each in partition.offline_replicas if each not in gone])

@@ -308,8 +308,7 @@ class Controller:
         }
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
-        """Record that a broker has deleted its logs of partitions that were moved to other brokers.
-        """
+        """Record that a broker has deleted its logs of partitions that moved to other brokers."""
         draft = self._draft()
         draft.on_departed((broker_id,), names)
         return draft.forgotten(())
@@ -406,8 +405,7 @@ class Controller:
         return has_changed
 
     def isrs_announced(self, names: Iterable[TopicPartition]) -> Decision:
-        """Notify all brokers of the ISRs that were changed by leaders and adopted by `states_read`.
-        """
+        """Notify all brokers of ISRs that leaders changed and `states_read` adopted."""
         draft = self._draft()
         isr.notify(draft, names)
         return _decision_of(draft)
@@ -476,8 +474,7 @@ class Controller:
 
     @property
     def ends_wanted(self) -> frozenset[TopicPartition]:
-        """The partitions that can elect a leader only when the log ends of all replicas are known.
-        """
+        """The partitions that need the log ends of all replicas to elect a leader."""
         if self._wanted is None or self._wanted[0] is not self.image:
             self._wanted = (self.image, ends_wanted(self._draft()))
         return self._wanted[1]

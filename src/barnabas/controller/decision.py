@@ -125,7 +125,7 @@ def roles(
     causes: Causes,
     brokers: Iterable[int],
 ) -> dict[int, list[PartitionState]]:
-    """Return the states to be sent to each broker for these partitions."""
+    """Return the states to send to each broker for these partitions."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for name in names:
         topic, partitions = changed[name.topic]
@@ -145,8 +145,7 @@ def roles(
 def all_roles(
     topics: Iterable[TopicImage], new: New, causes: Causes, brokers: AbstractSet[int]
 ) -> dict[int, list[PartitionState]]:
-    """Return the states to be sent to each broker for all partitions of these topics that it hosts.
-    """
+    """Return the states to send to each broker for all partitions of these topics that it hosts."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for topic in topics:
         for number, partition in topic.partitions.items():

@@ -56,9 +56,7 @@ the same StopReplica.
 
 
 class ControllerState(NamedTuple):
-    """What the controller knows in addition to the image: the epoch version, the settings and the
-    pending work.
-    """
+    """The controller's state in addition to the image: epoch version, settings and pending work."""
 
     epoch_version: int
     settings: Settings
@@ -69,8 +67,7 @@ class ControllerState(NamedTuple):
 
 
 class Draft:
-    """A draft of one decision. Partitions are read and written, and then `decision` is called once.
-    """
+    """A draft of one decision. Read and write partitions, and then call `decision` once."""
 
     __slots__ = (
         "_changed",
@@ -397,8 +394,7 @@ class Draft:
         return Decision((), self.image, ())
 
     def removal(self, names: Sequence[str]) -> Decision:
-        """Return the complete decision, which also removes these topics from the brokers' metadata.
-        """
+        """Return the complete decision, which also removes these topics from all brokers."""
         gone = self._update([], tuple(names))
         image = self.image.apply(self._update(self._topics()))
         return self._fence(image, [*to_all(self.brokers, gone), *self._stops()])

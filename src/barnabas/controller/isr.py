@@ -80,8 +80,7 @@ def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
 def decide(
     draft: Draft, broker_id: int, proposals: Mapping[TopicPartition, IsrProposal]
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Write the proposals that are accepted, and return a response to each proposal of this broker.
-    """
+    """Write the proposals that are accepted, and return a response to each proposal."""
     return {name: _answer(draft, broker_id, proposal) for name, proposal in proposals.items()}
 
 

@@ -86,7 +86,7 @@ def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -
 
 
 def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
-    """Return whether a partition in doubt has to wait until the log ends of all replicas are known.
+    """Return whether a partition in doubt must wait until the log ends of all replicas are known.
     """
     # If one in-sync replica is enough, acks=all does not guarantee a second copy, so there is no
     # point in asking the other replicas. If unclean elections are allowed, availability is more
@@ -106,8 +106,7 @@ def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None
 
 
 class KnownEnds:
-    """Stores log ends. A log end is valid until a leader is elected or the broker registers again.
-    """
+    """Stores log ends. Each is valid until a leader is elected or the broker registers again."""
 
     __slots__ = ("_ends",)
 

@@ -108,8 +108,7 @@ def _ring(racks: Mapping[int, str | None]) -> _Ring:
 
 
 def _others(brokers: Sequence[int], first: int, distance: int) -> Iterator[int]:
-    """Yield the brokers after the first one in an endless loop, starting at this distance from it.
-    """
+    """Yield the brokers after the first one in an endless loop, starting at this distance."""
     others = [*brokers[first + 1 :], *brokers[:first]]
     skipped = distance % len(others) if others else 0
     return cycle(others[skipped:] + others[:skipped])

@@ -49,8 +49,7 @@ def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
 
 
 def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """Elect any live replica, whether or not it is in sync. Do nothing if there is a live leader.
-    """
+    """Elect any live replica, whether or not it is in sync, unless there is a live leader."""
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
@@ -63,7 +62,7 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
 
 
 def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
-    """For each broker that leads too few of the partitions that prefer it, elect preferred leaders.
+    """Elect preferred leaders for each broker that leads too few of the partitions that prefer it.
     """
     for balance in _balances(draft).values():
         # Do not move leaders unless the percentage exceeds leader.imbalance.per.broker.percentage.

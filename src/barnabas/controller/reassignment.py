@@ -117,8 +117,7 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
 def _begin(
     draft: Draft, name: TopicPartition, moving: PartitionImage, unneeded: tuple[int, ...]
 ) -> None:
-    """Begin the move. First remove the `unneeded` replicas, which were added by an earlier request.
-    """
+    """Begin the move. First remove the `unneeded` replicas, which an earlier request added."""
     partition = moving
     leader = moving.leader
     if leader in unneeded or not _difference(moving.isr, unneeded):

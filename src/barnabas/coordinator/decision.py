@@ -45,8 +45,7 @@ class StateRecord(NamedTuple):
 
 
 AT_ONCE = 0
-"""The high watermark for a reply that does not have to wait for the log, in Barnabas or in Kafka.
-"""
+"""The high watermark for a reply that need not wait for the log, in Barnabas or in Kafka."""
 
 ALL_REPLICATED = 2**63 - 1
 """A high watermark above every record, used when a log is replayed or has only one replica."""
@@ -75,8 +74,7 @@ class TransactionalBatch(NamedTuple):
 
 
 class Markers(NamedTuple):
-    """The end markers of a transaction, to be written to these partitions; see `markers_written`.
-    """
+    """The end markers of a transaction, to write to these partitions; see `markers_written`."""
 
     transactional_id: str
     producer_id: int

@@ -50,7 +50,7 @@ class GroupState(Enum):
 
 
 class Group:
-    """A consumer group or another group of the classic protocol, with its state."""
+    """A group of the classic protocol, with its state."""
 
     __slots__ = (
         "_joined_count",
@@ -97,14 +97,12 @@ class Group:
         self.timer = Timer(group_id)
         """The timer of the current phase. All members must join or sync before it expires."""
         self.initial_until_ms: int | None = None
-        """When the initial delay ends at the latest; None if no initial delay is running (KIP-134).
-        """
+        """When the initial delay ends at the latest; None if there is no delay (KIP-134)."""
         self.has_newcomer = False
         self.is_stored = False
         """Whether the offsets topic contains a record for this group."""
         self.known_after = 0
-        """The high watermark at which the group's record, including the assignments, is replicated.
-        """
+        """The high watermark at which the group's record, with the assignments, is replicated."""
         self.rebalance: RebalanceLog | None = None
         """The rebalance in progress.
 

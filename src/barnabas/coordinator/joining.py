@@ -216,8 +216,7 @@ def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
 
 
 def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Let a static member return with a new member id, and fence the client that used the old one.
-    """
+    """Let a static member return with a new member id, and fence the client with the old id."""
     # KIP-345: an instance id may be used by only one process, so the previous process is fenced if
     # its request is still waiting.
     refuse_join(turn, group, member, FencedInstanceId)
@@ -239,8 +238,7 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
 
 
 def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Replace the member id without a rebalance. The new id is valid once the record is in the log.
-    """
+    """Replace the member id without a rebalance. The new id is valid once it is in the log."""
     old_id = member.member_id
     group.unsynced.discard(old_id)
     record = group.record({one.member_id: one.assignment for one in group.members.values()})

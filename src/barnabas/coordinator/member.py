@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.join_group import JoinGroupRequestProtocol
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""The protocols of a member, in order of preference. Each has a name and the member's subscription.
-"""
+"""A member's protocols, in order of preference. Each has a name and the member's subscription."""
 
 _UUID_CHARACTERS, _UUID_SHOWN = 36, 8
 _NAME_SHOWN = 80
@@ -81,8 +80,7 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The name that identifies the member: a static member keeps it when its member id changes.
-        """
+        """The member's name, which a static member keeps when its member id changes."""
         return self.member_id if self.instance_id is None else self.instance_id
 
     def subscription(self, protocol: str) -> bytes:

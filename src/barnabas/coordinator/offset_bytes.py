@@ -56,8 +56,7 @@ def encode_offset_value(
 
 
 def decode_offset_commit(key: bytes, value: bytes) -> OffsetCommit | None:
-    """Decode an offset commit, or return None if the bytes are malformed or have another version.
-    """
+    """Decode a commit, or return None if the bytes are malformed or have another version."""
     try:
         kind, size = _KEY_BEGIN.unpack_from(key)
         group_end = _KEY_BEGIN.size + size

@@ -88,8 +88,7 @@ def _drop(turn: Turn, group: Group, member: Member) -> None:
 
 
 def complete_if_all_joined(turn: Turn, group: Group) -> None:
-    """Complete the rebalance if it has nothing left to wait for. This is called after each change.
-    """
+    """Complete the rebalance if it has nothing left to wait for. Called after each change."""
     if (
         group.state is GroupState.PREPARING
         and group.initial_until_ms is None

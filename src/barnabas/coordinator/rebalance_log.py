@@ -69,8 +69,7 @@ class RebalanceLog:
     def end(
         self, now: Now, group_id: str, generation: int, members: int, moved: Movement
     ) -> RebalanceEvent:
-        """End the rebalance when the group is stable or empty. Return the event to store and log.
-        """
+        """End the rebalance when the group is stable or empty. Return the event to log."""
         duration_ms = now.monotonic_ms - self.begun_ms
         count = counted(members, "member") if members else "empty"
         line = (
@@ -105,8 +104,7 @@ class RebalanceLog:
 
 
 def _one_line(line: str) -> str:
-    """Escape names and reasons, which are not trusted, so that the text is safe to log as one line.
-    """
+    """Escape names and reasons, which are not trusted, so that the text is one safe line."""
     return "".join(c if c.isprintable() else " " for c in line[:_LINE_CHARACTERS])
 
 

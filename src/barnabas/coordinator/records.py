@@ -159,7 +159,7 @@ _WITH_EXPIRY = 1  # the version of an offset that has its own expiry time
 
 
 def encode_record(key: Message, value: Message | None) -> KeyValue:
-    """Encode a record as Kafka 3.9 does; if `value` is None, encode a tombstone. Raises ValueError.
+    """Encode a record as Kafka 3.9 does. If `value` is None, it is a tombstone. Raises ValueError.
     """
     if isinstance(key, OffsetCommitKey):
         return _encode_offset(key, value)

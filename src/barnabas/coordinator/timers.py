@@ -64,8 +64,7 @@ class Timers:
             self._forget_entry()
 
     def next_ms(self) -> int | None:
-        """Return the time at which `next` must be called at the latest, or None if no timer is set.
-        """
+        """Return the latest time at which `next` must be called, or None if no timer is set."""
         return self._heap[0][0] if self._heap else None
 
     def is_due(self, now_ms: int) -> bool:

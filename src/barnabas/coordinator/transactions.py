@@ -212,8 +212,7 @@ class Transactions:
         return Owner(spare_id, 0)
 
     def _fence(self, ticket: int, transaction: Transaction, now: Now) -> Decision:
-        """Abort the transaction. The producer gets its epoch only after the transaction has ended.
-        """
+        """Abort the transaction. The producer gets its epoch only after the end of it."""
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
         decision = self._decide(transaction.with_fenced_producer(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
@@ -275,8 +274,7 @@ class Transactions:
         return (transaction.with_partitions(partitions, now.wall_ms).record(),)
 
     def _begin(self, transaction: Transaction, began_ms: int) -> None:
-        """Start the timeout of the transaction. If the record is not appended, this has no effect.
-        """
+        """Start the transaction's timeout. If the record is not appended, this has no effect."""
         self._began_ms[transaction.transactional_id] = began_ms
         self._timeouts.set(transaction.transactional_id, began_ms + transaction.timeout_ms)
 
@@ -538,8 +536,7 @@ def _only_reply(ticket: int, answer: Message) -> Decision:
 
 
 def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
-    """Return the id and epoch that the producer claims to have, or None if it sent none (KIP-360).
-    """
+    """Return the id and epoch that the producer claims to have, or None if none (KIP-360)."""
     claimed = Owner(request.producer_id, request.producer_epoch)
     if claimed == _NO_OWNER:
         return None

@@ -77,8 +77,7 @@ def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
 
 
 class _Decoder:
-    """Writes the source code. `_run` contains fields of fixed size that have not been unpacked yet.
-    """
+    """Writes the source code. `_run` contains fixed-size fields that have not been unpacked yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls

@@ -56,8 +56,7 @@ def compile_encoder(cls: type[Message], version: int) -> Any:
 
 
 class _Encoder:
-    """Writes the source code. `_run` contains values of fixed size that have not been packed yet.
-    """
+    """Writes the source code. `_run` contains fixed-size values that have not been packed yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls
@@ -155,8 +154,7 @@ class _Encoder:
             self._run.append((wire_type.format, value))
 
     def _length(self, letter: str, length: str, append: str = "append_uvarint") -> None:
-        """Emit code that writes a length or a count. `length` is an expression, and -1 means null.
-        """
+        """Emit code that writes a length or a count. `length` is an expression; -1 is null."""
         if not self._flexible:
             self._run.append((letter, length))
             return

@@ -108,8 +108,7 @@ def encode_response(api: Api, version: int, correlation_id: int, message: Messag
 
 
 def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> list[Part]:
-    """Build a response frame, including its length, from a message that has already been encoded.
-    """
+    """Build a response frame, including its length, from a message that is already encoded."""
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)

@@ -39,8 +39,7 @@ class TooManyEntries(CorruptData):
 
 
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
-"""The value of a RECORDS field. A decoded value is a view of the frame; any buffer can be encoded.
-"""
+"""The value of a RECORDS field. It is decoded as a view of the frame; any buffer can be encoded."""
 
 
 class Primitive:

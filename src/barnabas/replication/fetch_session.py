@@ -58,7 +58,7 @@ class Waiter(Protocol):
 
 
 class Place(Protocol):
-    """What a session partition subscribes to in order to be notified of changes."""
+    """Notifies the partitions of sessions about changes in a log."""
 
     def park(self, watcher: SessionPartition, /) -> None: ...
 

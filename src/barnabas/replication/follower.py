@@ -54,7 +54,7 @@ class OwnLog(Protocol):
 
 
 class FetchFrom(NamedTuple):
-    """Where a fetch starts to read."""
+    """The position at which a fetch starts."""
 
     offset: int
     last_fetched_epoch: int
@@ -95,8 +95,7 @@ class StartAt(NamedTuple):
 
 
 class FetchBounds(NamedTuple):
-    """This step asks the leader for its earliest and its latest offset, and then calls `on_bounds`.
-    """
+    """This step asks the leader for its earliest and latest offset, and calls `on_bounds`."""
 
 
 class Wait(NamedTuple):

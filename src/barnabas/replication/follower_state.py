@@ -36,14 +36,13 @@ class Lag(NamedTuple):
     leader epoch.
     """
     behind_ms: int
-    """How long ago it last had all of the leader's records; -1 if it never had them in this epoch.
-    """
+    """How long ago it last had all of the leader's records; -1 if never in this epoch."""
     allowed_ms: int
     """The leader's `replica.lag.time.max.ms`."""
 
 
 class FollowerState:
-    """What the leader knows about one of its followers."""
+    """The state of one follower, as far as its leader knows it."""
 
     __slots__ = (
         "broker_epoch",

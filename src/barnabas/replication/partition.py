@@ -463,8 +463,7 @@ class Partition:
         self._proposed = None
 
     def _advance(self) -> list[Effect]:
-        """Advance the HW to the smallest LEO of the replicas that count, if this is allowed (RE-4).
-        """
+        """Advance the HW to the smallest LEO of the replicas that count, if allowed (RE-4)."""
         # This runs for every append and every fetch, so it makes a single pass and creates no list.
         smallest = self.log_end_offset
         for replica, follower in self._followers.items():
@@ -515,8 +514,7 @@ class Partition:
     # --- queries ----------------------------------------------------------------
 
     def follower_end_offset(self, replica: int) -> int:
-        """Return the LEO in the follower's last fetch, or -1 if it has not fetched in this epoch.
-        """
+        """Return the LEO in the follower's last fetch, or -1 if there was none in this epoch."""
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:

@@ -27,8 +27,7 @@ C = TypeVar("C", bound=IntEnum)
 
 
 class PatternType(IntEnum):
-    """Lists the ways in which a pattern's name can match. ANY and MATCH are used only in filters.
-    """
+    """Lists the ways to match a pattern's name. ANY and MATCH are used only in filters."""
 
     ANY = 1
     MATCH = 2

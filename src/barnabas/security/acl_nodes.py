@@ -51,8 +51,7 @@ def pattern_path(pattern: Pattern) -> str:
 
 
 def change_path(pattern_type: PatternType) -> str:
-    """Return the path at which a sequential change node is created; the number is appended later.
-    """
+    """Return the path at which a sequential change node is created, without the number."""
     return f"{CHANGES[pattern_type]}/acl_changes_"
 
 

@@ -119,7 +119,7 @@ class Authority:
 
 
 class Described(NamedTuple):
-    """What determines whether a certificate can still be used."""
+    """The properties of a certificate that determine whether it can still be used."""
 
     ends_at: datetime
     names: frozenset[str]

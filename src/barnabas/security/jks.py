@@ -100,8 +100,7 @@ def read_jks(content: bytes, password: str) -> JksStore:
 
 
 class _Reader:
-    """Reads a store from beginning to end. Each method raises ValueError if the store is too short.
-    """
+    """Reads a store from start to end. Each method raises ValueError if the store is too short."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

@@ -30,8 +30,7 @@ _NO_EXTENSIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _INVALID: Final = '{"status":"invalid_token"}'
 
 Verify = Callable[[str], Awaitable[Identity]]
-"""Returns the identity that a token proves, or raises InvalidCredentials with a reason for the log.
-"""
+"""Returns the identity that a token proves, or raises InvalidCredentials with a reason to log."""
 
 
 class TokenRefused(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):

@@ -32,8 +32,7 @@ def own_directory(path: Path) -> None:
 
 
 def check_directory(path: Path) -> None:
-    """Raise ConfigError if another user could choose the secrets in the directory. Raises OSError.
-    """
+    """Raise ConfigError or OSError if another user could choose the secrets in the directory."""
     if not hasattr(os, "geteuid"):  # on Windows, nobody else has access
         return
     _check_owner(path, path.lstat())  # the owner of a link has chosen its target

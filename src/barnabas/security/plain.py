@@ -16,8 +16,7 @@ from barnabas.security.sasl import Identity, InvalidCredentials
 
 
 class PlainServer:
-    """The server's side. Checking an unknown user takes the same time as checking a wrong password.
-    """
+    """The server's side. Checking an unknown user takes as long as checking a wrong password."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         """Create the server's side. `passwords` maps users to their passwords."""

@@ -155,8 +155,7 @@ def new_salt() -> bytes:
 
 
 def parse_credential(mechanism: str, text: str) -> ScramCredential:
-    """Parse a credential in Kafka's format. Raises CorruptData, which does not show the credential.
-    """
+    """Parse a credential in Kafka's format. Raises CorruptData, which never contains it."""
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     try:
         salt, stored, server = (

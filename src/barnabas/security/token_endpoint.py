@@ -220,8 +220,7 @@ def _token_in(grant: Grant, token: object) -> str:
 
 
 def _oauth_error(body: bytes) -> str:
-    """Return the error code in a provider's response. The code contains no secret (RFC 6749, 5.2).
-    """
+    """Return the error code in a provider's response. The code is not secret (RFC 6749, 5.2)."""
     try:
         code = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -40,8 +40,9 @@ def encode_change(entity_path: str) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> str:
-    """Return the entity whose config has changed. If the node is malformed, raises CorruptData with
-    the path.
+    """Return the entity whose config has changed.
+
+    If the node is malformed, raises CorruptData with the path.
     """
     try:
         node = json.loads(data or b"")

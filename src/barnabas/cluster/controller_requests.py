@@ -21,8 +21,9 @@ NO_EPOCH: Final = -1
 """The leader epoch if a StopReplica does not contain one (before version 3, KIP-570)."""
 
 WHILE_DELETING: Final = -2
-"""The leader epoch in a StopReplica that deletes a whole topic. It takes precedence over every
-other epoch.
+"""The leader epoch in a StopReplica that deletes a whole topic.
+
+It takes precedence over every other epoch.
 """
 
 LONGEST_CAUSE: Final = 200
@@ -44,8 +45,9 @@ class PartitionState(NamedTuple):
     topic_config: Mapping[str, str]
     is_new: bool  # just created, so no replica can have records
     cause: str = ""
-    """Why the controller changed the partition. It is empty if the request is resent or if the
-    controller is Kafka's.
+    """Why the controller changed the partition.
+
+    It is empty if the request is resent or if the controller is Kafka's.
     """
 
 
@@ -120,8 +122,9 @@ class IsrMember(NamedTuple):
 
 
 class IsrProposal(NamedTuple):
-    """A new ISR that a leader proposes (AlterPartition). It is valid once the controller has
-    accepted it.
+    """A new ISR that a leader proposes (AlterPartition).
+
+    It is valid once the controller has accepted it.
 
     `partition_epoch` is the epoch of the ISR that is to be replaced.
     """

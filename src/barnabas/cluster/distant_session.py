@@ -19,8 +19,9 @@ T = TypeVar("T")
 
 
 class DistantSession(SessionStore):
-    """A session that is used on the broker's loop. The object and `session` are created on the
-    store's loop.
+    """A session that is used on the broker's loop.
+
+    The object and `session` are created on the store's loop.
 
     Invariant: an operation that was begun in a session fails once the session has ended, even if
     the broker has not yet been told.

@@ -51,8 +51,9 @@ class EmbeddedStore(MetadataStore):
     """The metadata tree of a process, in memory and optionally also in directories."""
 
     def __init__(self, journal: Journal | None = None, snapshot_at_bytes: int = 1 << 20) -> None:
-        """Create a store that writes to `journal`. Without a journal, the tree is lost when the
-        process ends.
+        """Create a store that writes to `journal`.
+
+        Without a journal, the tree is lost when the process ends.
 
         A snapshot replaces the journal when the journal is larger than `snapshot_at_bytes` and
         larger than twice the previous snapshot, so the work of writing snapshots is proportional to

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class EmbeddedSession(SessionStore):
-    """A session created by `EmbeddedStore.session`. The store must not be closed before the
-    session.
+    """A session created by `EmbeddedStore.session`.
+
+    The store must not be closed before the session.
     """
 
     def __init__(self, store: EmbeddedStore) -> None:

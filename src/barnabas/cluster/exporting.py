@@ -38,8 +38,9 @@ CLUSTER_TOPS: Final = (
     "/log_dir_event_notification",
     "/migration",
 )
-"""The top-level nodes of a cluster. If there is no chroot, the root also contains nodes of other
-programs.
+"""The top-level nodes of a cluster.
+
+If there is no chroot, the root also contains nodes of other programs.
 """
 
 _MAX_PASSES = 5

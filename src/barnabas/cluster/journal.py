@@ -80,8 +80,9 @@ class Journal:
         return max(each.size_bytes for each in self._files)
 
     def append(self, payload: bytes, unsynced: int = 0) -> None:
-        """Append a commit. The commit is on disk once every sync from `syncs` that starts later has
-        returned.
+        """Append a commit.
+
+        The commit is on disk once every sync from `syncs` that starts later has returned.
 
         `unsynced` is the number of earlier commits that may not be on disk yet. Raises OSError if
         the last copy fails.
@@ -102,8 +103,9 @@ class Journal:
         self._each(JournalFile.sync)
 
     def seal(self, zxid: int) -> None:
-        """Record that every commit up to this one is on disk. Do nothing if a later commit was
-        appended.
+        """Record that every commit up to this one is on disk.
+
+        Do nothing if a later commit was appended.
         """
         self._each(lambda file: file.seal(zxid))
 

@@ -142,8 +142,9 @@ def merge(copies: Sequence[Copy]) -> Merged:
 
 
 def merge_without_loss(copies: Sequence[Copy]) -> Merged:
-    """Merge the copies. Raises CorruptData if a commit was destroyed in every copy that contained
-    it.
+    """Merge the copies.
+
+    Raises CorruptData if a commit was destroyed in every copy that contained it.
     """
     found = merge(copies)
     if found.loss is not None:

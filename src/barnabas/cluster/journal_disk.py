@@ -44,8 +44,9 @@ class JournalDisk(Protocol):
         ...
 
     def open_locked(self, path: Path) -> LockedFile:
-        """Open a file, which is created if it does not exist. Raises BlockingIOError if the file is
-        locked.
+        """Open a file, which is created if it does not exist.
+
+        Raises BlockingIOError if the file is locked.
         """
         ...
 

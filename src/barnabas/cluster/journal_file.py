@@ -47,8 +47,9 @@ class JournalFile:
         return self._file.read()
 
     def append_after(self, copy: Copy) -> int:
-        """Prepare for appending after the last commit. Returns the number of torn bytes that were
-        cut off.
+        """Prepare for appending after the last commit.
+
+        Returns the number of torn bytes that were cut off.
         """
         commits = [each for each in copy.frames.whole if not each.is_seal]
         # left over from the journal that the snapshot replaced
@@ -64,8 +65,9 @@ class JournalFile:
         return len(torn)
 
     def rewrite(self, snapshot: bytes | None, frames: Sequence[Frame]) -> None:
-        """Replace both files with this snapshot and these commits. The change is atomic and
-        durable.
+        """Replace both files with this snapshot and these commits.
+
+        The change is atomic and durable.
         """
         temporary = self.path.with_name(self.path.name + _TEMPORARY)
         self._disk.remove(temporary)

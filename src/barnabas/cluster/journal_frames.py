@@ -1,5 +1,6 @@
-"""Encodes and reads the frames in the embedded store's files. Frames after a damaged one are read
-as well.
+"""Encodes and reads the frames in the embedded store's files.
+
+Frames after a damaged one are read as well.
 
     frame:    u32 1 << 31 | length of the payload
               u32 CRC-32 of everything else in the frame

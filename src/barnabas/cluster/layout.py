@@ -101,8 +101,9 @@ class StateNode(NamedTuple):
 
 
 class ProducerIdBlock(NamedTuple):
-    """The node `/latest_producer_id_block`. The block contains the ids from `first` to `last`,
-    inclusive.
+    """The node `/latest_producer_id_block`.
+
+    The block contains the ids from `first` to `last`, inclusive.
     """
 
     broker_id: int

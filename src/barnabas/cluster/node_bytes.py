@@ -35,8 +35,9 @@ def commit_to_bytes(stage: Stage) -> bytes:
 
 
 def commit_from_bytes(payload: bytes, tree: Tree) -> Stage | None:
-    """Stage the commit on the tree. If the tree is a snapshot that already contains the commit,
-    return None.
+    """Stage the commit on the tree.
+
+    If the tree is a snapshot that already contains the commit, return None.
     """
     reader = _Reader(payload)
     (zxid,) = reader.unpack(_ZXID)

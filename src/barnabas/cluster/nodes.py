@@ -35,8 +35,9 @@ _LAST_NUMBER = 0x7FFFFFFF
 
 
 class Effect(NamedTuple):
-    """A change to one node of the tree. If it creates an ephemeral node, `owner` is the node's
-    session.
+    """A change to one node of the tree.
+
+    If it creates an ephemeral node, `owner` is the node's session.
     """
 
     kind: int
@@ -87,8 +88,9 @@ class Tree:
         return Znode(node.data, node.version, node.czxid, node.owner, tuple(sorted(node.children)))
 
     def stage(self, operations: Sequence[Operation], session_id: int) -> Stage:
-        """Stage these operations as a commit. If an operation is impossible, raises its
-        MetadataError.
+        """Stage these operations as a commit.
+
+        If an operation is impossible, raises its MetadataError.
         """
         stage = Stage(self)
         for operation in operations:
@@ -96,8 +98,9 @@ class Tree:
         return stage
 
     def merge(self, stage: Stage) -> None:
-        """Apply a commit that has been staged. No other commit may have been merged in the
-        meantime.
+        """Apply a commit that has been staged.
+
+        No other commit may have been merged in the meantime.
         """
         assert stage.zxid > self.zxid, f"commit {stage.zxid} after {self.zxid}"
         for path, node in stage.nodes.items():

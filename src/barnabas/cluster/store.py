@@ -33,8 +33,9 @@ class Znode(NamedTuple):
 
 
 class Create(NamedTuple):
-    """Creates a node. If `sequential` is set, the parent's counter is appended as ten digits.
-    Result: the path.
+    """Creates a node.
+
+    If `sequential` is set, the parent's counter is appended as ten digits. Result: the path.
     """
 
     path: str
@@ -117,8 +118,9 @@ class SessionState(Enum):
 
 
 class MetadataStore(Protocol):
-    """The metadata seam. There are implementations for embedded use, for ZooKeeper, and in the
-    simulator.
+    """The metadata seam.
+
+    There are implementations for embedded use, for ZooKeeper, and in the simulator.
     """
 
     @property
@@ -167,7 +169,8 @@ class MetadataStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """End the session and remove its ephemeral nodes immediately. The store must not be used
-        afterwards.
+        """End the session and remove its ephemeral nodes immediately.
+
+        The store must not be used afterwards.
         """
         ...

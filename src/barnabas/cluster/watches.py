@@ -21,8 +21,9 @@ _UNKNOWN = object()  # differs from every state that a server reports
 
 class SetWatch(Protocol):
     def __call__(self, path: str, is_set: Callable[[object], None]) -> None:
-        """Request a watch from the server. `is_set` is called with the state of the path when the
-        watch was set.
+        """Request a watch from the server.
+
+        `is_set` is called with the state of the path when the watch was set.
 
         If the connection is lost first, `is_set` is not called, and the watch is requested again on
         the next connection.

@@ -174,8 +174,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             raise
 
     def _fresh_context(self, tls: TlsSettings) -> ssl.SSLContext:
-        """Create a TLS context from the current files. If they are unusable, keep the previous
-        context.
+        """Create a TLS context from the current files.
+
+        If they are unusable, keep the previous context.
         """
         assert self._context is not None
         try:
@@ -220,8 +221,9 @@ class _LastWords(logging.Handler):
 
 
 class _Watcher:
-    """The callback for a watched path. If several callbacks are equal, kazoo keeps only one of
-    them.
+    """The callback for a watched path.
+
+    If several callbacks are equal, kazoo keeps only one of them.
     """
 
     __slots__ = ("_inbox", "_on_change", "_path")
@@ -246,8 +248,9 @@ class Connection:
     """A connection that sends requests and reconnects when it is lost. All paths are absolute."""
 
     def __init__(self, settings: Settings, on_state: OnState) -> None:
-        """Create the connection. `on_state` is called on the event loop, with each new state and
-        its session id.
+        """Create the connection.
+
+        `on_state` is called on the event loop, with each new state and its session id.
         """
         hosts, _ = hosts_and_chroot(settings.connect)
         self._inbox = _Inbox(asyncio.get_running_loop())
@@ -286,8 +289,9 @@ class Connection:
         await asyncio.get_running_loop().run_in_executor(None, self._stop)
 
     def end_session(self) -> None:
-        """End the session immediately. This can be called from any thread, even if the event loop
-        is blocked.
+        """End the session immediately.
+
+        This can be called from any thread, even if the event loop is blocked.
         """
         self._stop()
 

@@ -100,8 +100,9 @@ class Commit:
         return results
 
     def results(self, answers: Sequence[Any]) -> list[str | int]:
-        """Return the results in the form of the store. If an operation failed, raises its
-        MetadataError.
+        """Return the results in the form of the store.
+
+        If an operation failed, raises its MetadataError.
         """
         for operation, answer in zip(self.operations, answers, strict=True):
             # One of these two errors is reported for each operation that did not fail itself.
@@ -155,8 +156,9 @@ class MultiRead:
         return b"".join([*parts, _END])
 
     def deserialize(self, answer: bytes, offset: int) -> list[tuple[Any, Any]]:
-        """Return two responses for each path, to be passed to `znode`. Errors among them are not
-        raised.
+        """Return two responses for each path, to be passed to `znode`.
+
+        Errors among them are not raised.
         """
         results: list[Any] = []
         header, offset = wire.MultiHeader.deserialize(answer, offset)
@@ -183,8 +185,9 @@ def single_reads(path: str) -> tuple[Any, Any]:
 
 
 def znode(data: Any, children: Any) -> Znode | None:
-    """Build a node from its two responses. If the node does not exist, return None; raise any other
-    error.
+    """Build a node from its two responses.
+
+    If the node does not exist, return None; raise any other error.
 
     The node may have been removed after the first response.
     """

@@ -47,8 +47,9 @@ class Settings(NamedTuple):
 
 
 def settings_from(config: BrokerConfig) -> Settings:
-    """Read the settings from a broker's configs, which contain `zookeeper.connect`. Raises
-    ConfigError.
+    """Read the settings from a broker's configs, which contain `zookeeper.connect`.
+
+    Raises ConfigError.
     """
     credentials = config.str("barnabas.zookeeper.credentials")
     if credentials and not all(credentials.partition(":")):
@@ -122,8 +123,9 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
 
 
 def _store(config: BrokerConfig, location: str, kind: str) -> tuple[str, str]:
-    """Return the file and the type of a key store. As in ZooKeeper, the type defaults to the file
-    extension.
+    """Return the file and the type of a key store.
+
+    As in ZooKeeper, the type defaults to the file extension.
     """
     path, given = config.str(location), config.str(kind).upper()
     known = given or _TYPES.get(Path(path).suffix.lower(), "")

@@ -1,5 +1,6 @@
-"""Defines BrokerConfig, which contains the settings of a broker. They are checked once and read by
-name.
+"""Defines BrokerConfig, which contains the settings of a broker.
+
+They are checked once and read by name.
 
 Invariant: every value that is returned has been parsed and is within the bounds of its key. Errors
 are raised by the constructor, before any socket is opened or any file is accessed.
@@ -48,8 +49,9 @@ class BrokerConfig:
         per_broker: Mapping[str, str] = _NOTHING,
         cluster_wide: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """Check all settings. Raises ConfigError, which contains the key, the value and the valid
-        values.
+        """Check all settings.
+
+        Raises ConfigError, which contains the key, the value and the valid values.
         """
         self.properties: Mapping[str, str] = _with_both_ids(properties)
         self.per_broker = per_broker
@@ -73,8 +75,9 @@ class BrokerConfig:
     def with_dynamic(
         self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]
     ) -> BrokerConfig:
-        """Return a configuration with the same properties and with these dynamic configs. Raises
-        ConfigError if one is invalid.
+        """Return a configuration with the same properties and with these dynamic configs.
+
+        Raises ConfigError if one is invalid.
         """
         return BrokerConfig(self.properties, per_broker, cluster_wide)
 
@@ -87,8 +90,9 @@ class BrokerConfig:
         return self._texts
 
     def value(self, name: str) -> ConfigValue:
-        """Return the value of a key of any type, or its default if it is not set. None is "null" in
-        Kafka.
+        """Return the value of a key of any type, or its default if it is not set.
+
+        None is "null" in Kafka.
         """
         if name in self._values:
             return self._values[name]
@@ -96,8 +100,10 @@ class BrokerConfig:
 
     @property
     def verifies_all_records(self) -> bool:
-        """Return whether every record is checked before an append. This is the default if there is
-        an authorizer, because otherwise a client with limited rights could damage a topic.
+        """Return whether every record is checked before an append.
+
+        This is the default if there is an authorizer, because otherwise a client with limited
+        rights could damage a topic.
         """
         name = "barnabas.verify.all.records"
         if self.is_set(name):
@@ -107,8 +113,9 @@ class BrokerConfig:
         return self.is_set(authorizer) and self.str(authorizer) != ""
 
     def log_directories(self) -> list[str]:
-        """Return the entries of `log.dirs`. If it is not set, return the entries of `log.dir`,
-        which may also be a list.
+        """Return the entries of `log.dirs`.
+
+        If it is not set, return the entries of `log.dir`, which may also be a list.
         """
         return self.list("log.dirs") or self.list("log.dir")
 
@@ -119,9 +126,11 @@ class BrokerConfig:
         return value
 
     def for_listener(self, listener: str, name: str, mechanism: str = "") -> ConfigValue:
-        """Return the value of a key for one listener. The first name that is set is used:
-        `listener.name.<listener>.<mechanism>.<name>` (if a SASL mechanism is given),
-        `listener.name.<listener>.<name>` and then `<name>`. If none is set, return the default.
+        """Return the value of a key for one listener.
+
+        The first name that is set is used: `listener.name.<listener>.<mechanism>.<name>` (if a SASL
+        mechanism is given), `listener.name.<listener>.<name>` and then `<name>`. If none is set,
+        return the default.
         """
         prefix = _of_listener(listener)
         names = (f"{prefix}{mechanism.lower()}.{name}",) if mechanism else ()

@@ -1,5 +1,6 @@
-"""Lists the broker configs that have an effect. BROKER_KEYS combines them with all other broker
-configs.
+"""Lists the broker configs that have an effect.
+
+BROKER_KEYS combines them with all other broker configs.
 
 Each row contains the name, the type, the default, the valid values (in the notation of Kafka's
 documentation) and a description. The defaults are the same as in Kafka 3.9, unless the description
@@ -189,8 +190,10 @@ _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
 class _BrokerKeys(Mapping[str, ConfigKey]):
-    """Combines all broker configs. The security configs and the configs without effect are loaded
-    when they are first needed, because most brokers never need them.
+    """Combines all broker configs.
+
+    The security configs and the configs without effect are loaded when they are first needed,
+    because most brokers never need them.
     """
 
     __slots__ = ()
@@ -224,8 +227,9 @@ BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()
 
 
 def key_of(name: str) -> ConfigKey:
-    """Return the row for any name that can appear in the settings of a broker. Raises ConfigError
-    for other names.
+    """Return the row for any name that can appear in the settings of a broker.
+
+    Raises ConfigError for other names.
 
     `listener.name.<listener>.<key>` is treated like `<key>`. The type of a plug-in's setting is
     unknown, so its value is never shown.

@@ -97,8 +97,9 @@ THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
 
 
 def scope_of(name: str) -> Scope:
-    """Return the scope of a key. If it is a setting of a listener, the scope depends on the key
-    without its prefix.
+    """Return the scope of a key.
+
+    If it is a setting of a listener, the scope depends on the key without its prefix.
     """
     if name in THROTTLES:
         return Scope.CLUSTER_WIDE

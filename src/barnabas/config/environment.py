@@ -30,8 +30,9 @@ _MOST_NAMED: Final = 20
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in environment variables. Variables for which there is no config are
-    ignored.
+    """Return the settings in environment variables.
+
+    Variables for which there is no config are ignored.
 
     In the name of a variable, `_` is a dot, `__` is an underscore, and `___` is a hyphen.
     """

@@ -1,6 +1,7 @@
-"""Lists Kafka 3.9's broker configs that have no effect in Barnabas, grouped by the reason. Their
-values are checked like all others, so that an invalid value is found before it matters. If one of
-them is set, there is a warning that contains the reason of its group.
+"""Lists Kafka 3.9's broker configs that have no effect in Barnabas, grouped by the reason.
+
+Their values are checked like all others, so that an invalid value is found before it matters. If
+one of them is set, there is a warning that contains the reason of its group.
 """
 
 from __future__ import annotations
@@ -200,6 +201,7 @@ INTERNAL_KEYS = frozenset(
         "zookeeper.metadata.migration.min.batch.size",
     }
 )
-"""Internal configs of Kafka, and the configs of Kafka's authorizer. If one of them is set, there is
-a warning.
+"""Internal configs of Kafka, and the configs of Kafka's authorizer.
+
+If one of them is set, there is a warning.
 """

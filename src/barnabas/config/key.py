@@ -60,8 +60,9 @@ class ConfigKey(NamedTuple):
         return self.default
 
     def parse(self, text: str) -> ConfigValue:
-        """Parse `text` into a typed value. Raises ConfigError, which contains the key, the value
-        and the rule.
+        """Parse `text` into a typed value.
+
+        Raises ConfigError, which contains the key, the value and the rule.
         """
         text = text.strip()
         value = self._convert(text)
@@ -124,8 +125,9 @@ class ConfigKey(NamedTuple):
 def table(
     rows: Iterable[tuple[str, str, bool | int | float | str | None, str, str]], inert: str = ""
 ) -> dict[str, ConfigKey]:
-    """Build the keys from rows of (name, type, default, valid, description). The result maps names
-    to keys.
+    """Build the keys from rows of (name, type, default, valid, description).
+
+    The result maps names to keys.
     """
     return {row[0]: ConfigKey(*row, inert) for row in rows}
 

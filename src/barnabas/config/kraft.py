@@ -1,5 +1,6 @@
-"""Handles properties files for KRaft. A single node can be started with such a file, but several
-nodes cannot.
+"""Handles properties files for KRaft.
+
+A single node can be started with such a file, but several nodes cannot.
 
     process.roles       controller.quorum.*              without zookeeper.connect
     broker,controller   one voter, which is this node    starts, as a single node with its metadata
@@ -59,8 +60,9 @@ def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str
 
 
 def check_kraft(config: BrokerConfig) -> list[str]:
-    """Return the warnings for a KRaft file. Raises ConfigError if the cluster consists of more than
-    this node.
+    """Return the warnings for a KRaft file.
+
+    Raises ConfigError if the cluster consists of more than this node.
 
     The controller listeners must not have been removed from `config.properties` yet.
     """

@@ -1,5 +1,6 @@
-"""Lists the broker configs for logs that have an effect. Most of them are the defaults of topic
-configs.
+"""Lists the broker configs for logs that have an effect.
+
+Most of them are the defaults of topic configs.
 """
 
 from __future__ import annotations

@@ -27,8 +27,9 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 
 def profile(name: str) -> Mapping[str, str]:
-    """Return the settings of a profile. If there is no such profile, raises ConfigError, which
-    lists all profiles.
+    """Return the settings of a profile.
+
+    If there is no such profile, raises ConfigError, which lists all profiles.
     """
     if name not in PROFILES:
         raise ConfigError(f"{name!r} is not a profile; use {', '.join(PROFILES)}")

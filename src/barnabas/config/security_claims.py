@@ -1,8 +1,9 @@
-"""Lists settings that promise protection which Barnabas does not provide. If one of them is set,
-the broker does not start (SE-6), because ignoring it would expose data that should be protected.
-The error describes an alternative. Other security settings (for example, a path, or a pause while
-no listener uses SASL) do not promise anything by themselves. They only cause a warning, with the
-reason given in the tables of `security_keys.py`.
+"""Lists settings that promise protection which Barnabas does not provide.
+
+If one of them is set, the broker does not start (SE-6), because ignoring it would expose data that
+should be protected. The error describes an alternative. Other security settings (for example, a
+path, or a pause while no listener uses SASL) do not promise anything by themselves. They only cause
+a warning, with the reason given in the tables of `security_keys.py`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Collects all broker configs for security. They are loaded when they are first needed, because a
-broker without security does not need them.
+"""Collects all broker configs for security.
+
+They are loaded when they are first needed, because a broker without security does not need them.
 
 The configs for SASL and delegation tokens are in another file (`sasl_keys.py`). So are the configs
 for access control (`authorization_keys.py`), so that the class of the authorizer can be checked

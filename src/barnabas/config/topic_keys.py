@@ -149,9 +149,10 @@ SAME_SETTING: Mapping[str, tuple[str, ...]] = {
     for name in key.synonyms
     if len(key.synonyms) > 1 and name != "log.flush.scheduler.interval.ms"
 }
-"""Groups of broker keys that set the same value in different units. The key with the highest
-priority comes first. The flush interval of the scheduler also sets the other flush interval, but
-not the other way round.
+"""Groups of broker keys that set the same value in different units.
+
+The key with the highest priority comes first. The flush interval of the scheduler also sets the
+other flush interval, but not the other way round.
 """
 
 # Rules that cannot be expressed in `valid`. They are compiled when they are first needed, because
@@ -216,14 +217,16 @@ class LogConfig(NamedTuple):
 
     @property
     def is_compacted(self) -> bool:
-        """Return whether only the last record of each key is kept. Old records may be deleted in
-        addition.
+        """Return whether only the last record of each key is kept.
+
+        Old records may be deleted in addition.
         """
         return "compact" in self.cleanup_policy.split(",")
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
-        """Return this configuration with the settings of a topic applied. Raises ConfigError if a
-        setting is invalid.
+        """Return this configuration with the settings of a topic applied.
+
+        Raises ConfigError if a setting is invalid.
         """
         if not overrides:
             return self

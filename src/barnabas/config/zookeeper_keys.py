@@ -41,8 +41,9 @@ ZOOKEEPER_KEYS: dict[str, ConfigKey] = table(_ZOOKEEPER)
 
 
 def hosts_and_chroot(connect: str) -> tuple[str, str]:
-    """Split `a:2181,b:2181/kafka` into ("a:2181,b:2181", "/kafka"). If there is no chroot, the
-    second part is empty.
+    """Split `a:2181,b:2181/kafka` into ("a:2181,b:2181", "/kafka").
+
+    If there is no chroot, the second part is empty.
 
     Raises ConfigError if the text is not a list of addresses.
     """

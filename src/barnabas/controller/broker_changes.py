@@ -21,8 +21,9 @@ from barnabas.types import TopicPartition
 
 
 def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[int]) -> None:
-    """Elect leaders for the partitions that are affected by a change of brokers. The draft knows
-    the live brokers.
+    """Elect leaders for the partitions that are affected by a change of brokers.
+
+    The draft knows the live brokers.
 
     `gone` are the brokers whose registration has ended, `come` are the brokers that have newly
     registered, and `trusted` are the brokers that no longer warn that they may have lost records.

@@ -21,8 +21,9 @@ LEADER_AND_ISR_VERSION: Final = 7
 UPDATE_METADATA_VERSION: Final = 8
 STOP_REPLICA_VERSION: Final = 4
 FOLLOWERS_FETCH_VERSION: Final = 12
-"""The lowest version with diverging epochs. Followers use the highest version that both sides
-support.
+"""The lowest version with diverging epochs.
+
+Followers use the highest version that both sides support.
 """
 
 Versions = Mapping[int, tuple[int, int]]

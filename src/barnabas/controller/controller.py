@@ -73,8 +73,9 @@ class Controller:
     def __init__(
         self, epoch_version: int, image: ClusterImage, settings: Settings | None = None
     ) -> None:
-        """Create the machine. `image` is the tree that was loaded; it contains this controller and
-        its epoch.
+        """Create the machine.
+
+        `image` is the tree that was loaded; it contains this controller and its epoch.
 
         `epoch_version` is the data version that `/controller_epoch` has had since this controller
         was elected.
@@ -150,8 +151,9 @@ class Controller:
         return self._lead(topics, "the topic is new", notifies_all=True)
 
     def partitions_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """Elect leaders for the partitions that were added to these topics. Other partitions do not
-        change.
+        """Elect leaders for the partitions that were added to these topics.
+
+        Other partitions do not change.
         """
         return self._lead(topics, "partitions were added", notifies_all=False)
 
@@ -558,8 +560,9 @@ def _decision_of(draft: Draft) -> Decision:
 
 
 def _abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
-    """Remove the leaders, and tell the live brokers to delete the replicas. The topics stay in the
-    image.
+    """Remove the leaders, and tell the live brokers to delete the replicas.
+
+    The topics stay in the image.
     """
     for topic in topics:
         draft.take_up(topic)

@@ -53,8 +53,9 @@ class PartitionChange(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A decision. Commit `operations` (if there are any), apply it, and then send `requests` in
-    order.
+    """A decision.
+
+    Commit `operations` (if there are any), apply it, and then send `requests` in order.
 
     The `notes` are logged as warnings. `unclean_elections` is the number of elections that may have
     lost records.

@@ -95,8 +95,9 @@ class Draft:
         state: ControllerState,
         brokers: Mapping[int, BrokerImage] | None = None,
     ) -> None:
-        """Create a draft. `brokers` are the live brokers, if the image does not list the right
-        ones.
+        """Create a draft.
+
+        `brokers` are the live brokers, if the image does not list the right ones.
         """
         self.image = image
         self.brokers = image.brokers if brokers is None else brokers
@@ -107,8 +108,9 @@ class Draft:
         )
         self.unclean_elections = 0
         self.because = ""
-        """Why the partitions that follow change. It is empty if the change is explained by another
-        machine.
+        """Why the partitions that follow change.
+
+        It is empty if the change is explained by another machine.
         """
         self.losses: Mapping[int, str] = {}
         """The reasons why brokers are no longer live, by broker id."""
@@ -147,8 +149,9 @@ class Draft:
         return (topic for topic in self.image.topics.values() if topic.name not in deleting)
 
     def topics_to_go(self) -> Iterator[TopicImage]:
-        """Return the topics that are being deleted. They stay in the image until their names can be
-        used again.
+        """Return the topics that are being deleted.
+
+        They stay in the image until their names can be used again.
         """
         deleting = self._state.deleting
         return (topic for topic in self.image.topics.values() if topic.name in deleting)
@@ -203,16 +206,18 @@ class Draft:
         self._notified[name] = None
 
     def notify(self, name: TopicPartition, new: Container[int] = ()) -> None:
-        """Send LeaderAndIsr to the replicas. Those in `new` cannot have any records of the
-        partition yet.
+        """Send LeaderAndIsr to the replicas.
+
+        Those in `new` cannot have any records of the partition yet.
         """
         self._notified[name] = None
         if new:
             self._new[name] = new
 
     def write_topic(self, name: str, *, first: bool = False) -> None:
-        """Write the topic's node. If `first` is set, it is written before the operations drafted so
-        far.
+        """Write the topic's node.
+
+        If `first` is set, it is written before the operations drafted so far.
         """
         topic, partitions = self._changed.get(name) or (
             self.image.topics[name],
@@ -400,8 +405,9 @@ class Draft:
         return self._fence(image, [*to_all(self.brokers, gone), *self._stops()])
 
     def forgotten(self, names: Sequence[str]) -> Decision:
-        """Return the complete decision, which also removes these topics. The brokers have already
-        been notified.
+        """Return the complete decision, which also removes these topics.
+
+        The brokers have already been notified.
         """
         return self._fence(self.image.apply(self._update([], tuple(names))), [])
 
@@ -422,8 +428,9 @@ class Draft:
             )
 
     def _epoch_of(self, name: TopicPartition) -> int:
-        """Return the leader epoch with which a replica is stopped. A deletion does not increment
-        it.
+        """Return the leader epoch with which a replica is stopped.
+
+        A deletion does not increment it.
         """
         # This is EpochDuringDelete in Kafka: the replica is deleted whatever its leader epoch is.
         if name.topic in self._state.deleting:
@@ -474,8 +481,9 @@ class Draft:
         )
 
     def _begin(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Create the nodes for a new partition. For the first partition of a topic, also create the
-        parent node.
+        """Create the nodes for a new partition.
+
+        For the first partition of a topic, also create the parent node.
         """
         topic = self._changed.get(name.topic)
         partitions = self.image.topics[name.topic].partitions if topic is None else topic[1]

@@ -1,5 +1,6 @@
-"""Decides on the ISRs that leaders propose to the controller (AlterPartition). If
-inter.broker.protocol.version is below 2.7, leaders write the ISRs themselves (RE-9).
+"""Decides on the ISRs that leaders propose to the controller (AlterPartition).
+
+If inter.broker.protocol.version is below 2.7, leaders write the ISRs themselves (RE-9).
 
 Only the leader of the current epoch may propose a change, and the change must be based on the
 current state of the partition. A leader may propose only replicas whose brokers are live and have

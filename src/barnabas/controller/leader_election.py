@@ -78,8 +78,9 @@ def elect(
 def elect_unclean(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Make the first live replica the leader and only ISR member (RE-11). Return None if none is
-    live.
+    """Make the first live replica the leader and only ISR member (RE-11).
+
+    Return None if none is live.
     """
     for replica in partition.replicas:
         if replica in live and replica not in partition.offline_replicas:
@@ -103,8 +104,9 @@ def prefer(
 def hand_over(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Make another ISR member the leader, and remove members that are not in `live`. Return None if
-    no other member can lead.
+    """Make another ISR member the leader, and remove members that are not in `live`.
+
+    Return None if no other member can lead.
     """
     isr = tuple([replica for replica in partition.isr if replica in live])
     leader = _first(partition.replicas, isr, but_not=partition.offline_replicas)

@@ -95,8 +95,9 @@ def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
 
 
 def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None:
-    """Return the replica with the largest log end, or None if a log end is unknown. If several are
-    equal, the first is returned.
+    """Return the replica with the largest log end, or None if a log end is unknown.
+
+    If several are equal, the first is returned.
     """
     if any(replica not in ends for replica in partition.replicas):
         return None

@@ -53,8 +53,9 @@ def place(
 def place_more(
     racks: Mapping[int, str | None], existing: Mapping[int, Sequence[int]], partitions: int
 ) -> Assignment:
-    """Assign replicas to new partitions, up to `partitions` in total. Each gets as many replicas as
-    partition 0.
+    """Assign replicas to new partitions, up to `partitions` in total.
+
+    Each gets as many replicas as partition 0.
 
     As in Kafka, the start of the ring is the first replica of partition 0. If the topic was placed
     by the same rule, each new partition gets the leader that it would have had if the topic had

@@ -118,8 +118,9 @@ def check_added_replicas(
     total: int,
     live_brokers: Iterable[int],
 ) -> Assignment:
-    """Check the replicas that a client has assigned to new partitions. Raises
-    InvalidReplicaAssignment.
+    """Check the replicas that a client has assigned to new partitions.
+
+    Raises InvalidReplicaAssignment.
     """
     missing = sorted({broker for replicas in added for broker in replicas}.difference(live_brokers))
     if missing:
@@ -142,8 +143,9 @@ def check_added_replicas(
 
 
 def check_config(configs: Mapping[str, str]) -> None:
-    """Check the configs of a new topic. Raises InvalidConfig, which names the key and the allowed
-    values.
+    """Check the configs of a new topic.
+
+    Raises InvalidConfig, which names the key and the allowed values.
     """
     try:
         LogConfig().with_overrides(configs)

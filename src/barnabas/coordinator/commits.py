@@ -45,8 +45,9 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
 def check_transactional(
     group: Group | None, request: TxnOffsetCommitRequest
 ) -> type[KafkaError] | None:
-    """Return the error of a TxnOffsetCommit. Below version 3, the request has no member id
-    (KIP-447).
+    """Return the error of a TxnOffsetCommit.
+
+    Below version 3, the request has no member id (KIP-447).
     """
     generation = request.generation_id
     if not _names_a_member(request, generation):

@@ -35,8 +35,9 @@ class Now(NamedTuple):
 
 
 class StateRecord(NamedTuple):
-    """A record of an internal topic. Its key and value are messages defined in
-    `coordinator.records`.
+    """A record of an internal topic.
+
+    Its key and value are messages defined in `coordinator.records`.
     """
 
     key: Message
@@ -64,8 +65,9 @@ class Reply(NamedTuple):
 
 
 class TransactionalBatch(NamedTuple):
-    """The producer that sent a TxnOffsetCommit. The records are appended as part of its open
-    transaction.
+    """The producer that sent a TxnOffsetCommit.
+
+    The records are appended as part of its open transaction.
     """
 
     transactional_id: str

@@ -89,8 +89,9 @@ class Group:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.pending: dict[str, Timer] = {}
-        """Member ids that were issued to clients, with timers. The clients have yet to join with
-        them (KIP-394).
+        """Member ids that were issued to clients, with timers.
+
+        The clients have yet to join with them (KIP-394).
         """
         self.unsynced: set[str] = set()
         """Members of this generation that have yet to send SyncGroup."""
@@ -281,8 +282,9 @@ class Group:
         return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
 
     def assignments(self) -> dict[str, bytes]:
-        """Return each member's assignment. The keys are the names that survive a change of the
-        member id.
+        """Return each member's assignment.
+
+        The keys are the names that survive a change of the member id.
         """
         return {member.name: member.assignment for member in self.members.values()}
 

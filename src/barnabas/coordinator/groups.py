@@ -194,8 +194,9 @@ class Groups:
         return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
 
     def list_groups(self, ticket: int, request: ListGroupsRequest) -> Decision:
-        """List the groups that match the filters in the request. Groups that have only offsets are
-        included.
+        """List the groups that match the filters in the request.
+
+        Groups that have only offsets are included.
         """
         found = _matching(self._all(), request)
         return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found), AT_ONCE),))
@@ -247,8 +248,9 @@ class Groups:
     def fetch(
         self, ticket: int, wanted: OffsetFetchGroup, require_stable: bool, high_watermark: int
     ) -> Decision:
-        """Reply with an `OffsetFetchGroupResponse`. Any client may fetch offsets, not just the
-        group's members.
+        """Reply with an `OffsetFetchGroupResponse`.
+
+        Any client may fetch offsets, not just the group's members.
         """
         reply = self.offsets.fetch(
             ticket, wanted, require_stable=require_stable, high_watermark=high_watermark
@@ -294,8 +296,9 @@ class Groups:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply the record at this offset of the log. If it was written in a transaction, the
-        producer is named.
+        """Apply the record at this offset of the log.
+
+        If it was written in a transaction, the producer is named.
         """
         key, value = record
         if isinstance(key, OffsetCommitKey):
@@ -342,8 +345,9 @@ class Groups:
         return 0 if self._to_examine else self._timers.next_ms()
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Return decisions for some of the deadlines that have passed. More deadlines may be due
-        immediately.
+        """Return decisions for some of the deadlines that have passed.
+
+        More deadlines may be due immediately.
 
         If `may_forget` is false, the clock cannot be trusted, so no offset expires.
         """
@@ -436,8 +440,9 @@ class Groups:
             self._timers.set(member.timer, now_ms + member.session_timeout_ms)
 
     def _forget(self, records: list[StateRecord], group: Group) -> None:
-        """Remove the group. If the group has a record, write a tombstone; otherwise remove it
-        immediately.
+        """Remove the group.
+
+        If the group has a record, write a tombstone; otherwise remove it immediately.
         """
         if group.is_stored:
             records.append(StateRecord(GroupMetadataKey(group=group.group_id), None))
@@ -479,8 +484,9 @@ def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]
 
 
 def _description(group_id: str, group: Group | None, *, with_events: bool) -> DescribedGroup:
-    """Describe the current state of the group. An unknown group (None) is reported as "Dead", not
-    as an error.
+    """Describe the current state of the group.
+
+    An unknown group (None) is reported as "Dead", not as an error.
 
     Subscriptions and assignments are included only if the group is stable. During a rebalance, they
     are outdated or not yet valid.

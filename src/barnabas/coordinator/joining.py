@@ -121,8 +121,9 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """Enforce `group.max.size`. If the limit was lowered, the members that rejoin last are
-    rejected.
+    """Enforce `group.max.size`.
+
+    If the limit was lowered, the members that rejoin last are rejected.
     """
     if group.state is GroupState.EMPTY:
         return True

@@ -64,8 +64,9 @@ class Member:
         self.joining: Parked | None = None
         self.syncing: Parked | None = None
         self.is_new = False
-        """True until the member's first generation. Until then, it has no member id to send
-        heartbeats with.
+        """True until the member's first generation.
+
+        Until then, it has no member id to send heartbeats with.
         """
 
     @classmethod

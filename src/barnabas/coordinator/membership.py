@@ -82,8 +82,9 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
 
 
 def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: int) -> int:
-    """Return an error code. Thousands of heartbeats arrive per second, so neither a `Turn` nor a
-    list is created.
+    """Return an error code.
+
+    Thousands of heartbeats arrive per second, so neither a `Turn` nor a list is created.
     """
     member = group.members.get(request.member_id)
     # A valid heartbeat needs only one lookup. The error is determined only in this branch.

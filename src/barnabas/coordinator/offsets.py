@@ -74,8 +74,9 @@ class Committed(NamedTuple):
     commit_timestamp_ms: int
     expire_timestamp_ms: int
     log_offset: int
-    """The log offset of the record. If there are a plain and a transactional commit, the later
-    record wins.
+    """The log offset of the record.
+
+    If there are a plain and a transactional commit, the later record wins.
     """
 
 
@@ -334,8 +335,9 @@ class Offsets:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply the record at this offset of the log. If the record is part of a transaction, its
-        producer is passed too.
+        """Apply the record at this offset of the log.
+
+        If the record is part of a transaction, its producer is passed too.
 
         `fetch` returns the previous value until `high_watermark` is above the record's offset.
         """
@@ -372,8 +374,9 @@ class Offsets:
         self._open.setdefault(producer_id, {})[key.group] = None
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Commit or discard the producer's pending offsets. The marker of the transaction is now in
-        the log.
+        """Commit or discard the producer's pending offsets.
+
+        The marker of the transaction is now in the log.
         """
         for group_id in self._open.pop(producer_id, ()):
             group = self.groups[group_id]

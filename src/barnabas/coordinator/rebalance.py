@@ -36,8 +36,9 @@ _NULLABLE_PROTOCOL: Final = 7  # the first version of JoinGroup that can express
 
 
 def begin(turn: Turn, group: Group, why: Cause) -> None:
-    """Require all members to rejoin. If a rebalance is already in progress, only add the cause to
-    it.
+    """Require all members to rejoin.
+
+    If a rebalance is already in progress, only add the cause to it.
     """
     note_cause(turn, group, why)
     _prepare(turn, group)
@@ -144,8 +145,9 @@ def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def _complete(turn: Turn, group: Group) -> None:
-    """Start the next generation. Its members are those that have joined and all static members
-    (KIP-345).
+    """Start the next generation.
+
+    Its members are those that have joined and all static members (KIP-345).
     """
     group.initial_until_ms = None
     for member in [one for one in group.members.values() if one.joining is None]:
@@ -191,8 +193,9 @@ def _become_empty(turn: Turn, group: Group) -> None:
 
 
 def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-    """Record the leader's assignments, keyed by member id. Members that the leader omitted get an
-    empty assignment.
+    """Record the leader's assignments, keyed by member id.
+
+    Members that the leader omitted get an empty assignment.
 
     The state of the group changes only when this record is in the log.
     """

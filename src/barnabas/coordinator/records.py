@@ -120,8 +120,9 @@ _NEWEST: dict[type[Message], int] = {
 
 
 class UnknownRecordType(CorruptData):
-    """Raised for a type of record that a newer version of Kafka introduced. Readers skip the
-    record.
+    """Raised for a type of record that a newer version of Kafka introduced.
+
+    Readers skip the record.
     """
 
     def __init__(self, version: int) -> None:
@@ -168,8 +169,9 @@ def encode_record(key: Message, value: Message | None) -> KeyValue:
 
 
 def _encode_offset(key: OffsetCommitKey, value: Message | None) -> KeyValue:
-    """Encode an offset. This is done by hand, because offsets are frequent, unless it has an expiry
-    time.
+    """Encode an offset.
+
+    This is done by hand, because offsets are frequent, unless it has an expiry time.
     """
     name = encode_offset_key(key.group, key.topic, key.partition)
     if value is None:

@@ -128,8 +128,9 @@ class Transaction(NamedTuple):
     # --- next states -------------------------------------------------------------------------
 
     def with_partitions(self, added: frozenset[TopicPartition], wall_ms: int) -> Transaction:
-        """Return the transaction with these partitions added. The first partitions start the
-        transaction.
+        """Return the transaction with these partitions added.
+
+        The first partitions start the transaction.
         """
         is_new = not self.is_ongoing
         return self._replace(
@@ -196,8 +197,9 @@ def new_transaction(
 
 
 def transaction_of(key: TransactionKey, value: TransactionValue) -> Transaction:
-    """Restore the transaction from its record. Raises CorruptData if the record is not one that a
-    coordinator writes.
+    """Restore the transaction from its record.
+
+    Raises CorruptData if the record is not one that a coordinator writes.
     """
     name = key.transactional_id
     if value.transaction_status not in _WRITTEN:

@@ -101,8 +101,9 @@ class Transactions:
     )
 
     def __init__(self, partition: int, epoch: int, config: TransactionConfig) -> None:
-        """Create the machine. `epoch` is the epoch of the coordinator, which is the leader epoch of
-        its partition.
+        """Create the machine.
+
+        `epoch` is the epoch of the coordinator, which is the leader epoch of its partition.
         """
         self.partition = partition
         self.epoch = epoch
@@ -343,8 +344,9 @@ class Transactions:
         partitions: Sequence[TopicPartition],
         now: Now,
     ) -> Decision:
-        """Note that partitions have their marker or were deleted. The last partition completes the
-        transaction.
+        """Note that partitions have their marker or were deleted.
+
+        The last partition completes the transaction.
 
         This must be called exactly once for each partition, because the next transaction may have
         the same epoch.

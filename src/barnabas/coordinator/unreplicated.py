@@ -19,8 +19,9 @@ Place = tuple[str, int]
 """A topic and a partition."""
 
 Stored = tuple[int, int, str, int, int, int]
-"""The fields of `Committed` as a tuple. The garbage collector does not track tuples of numbers and
-text.
+"""The fields of `Committed` as a tuple.
+
+The garbage collector does not track tuples of numbers and text.
 
 With instances of a class, a million offsets would stop the broker for a third of a second in each
 full collection.
@@ -79,8 +80,9 @@ class Unreplicated:
                 self._before[group_id][place] = stored
 
     def before(self, group_id: str, high_watermark: int) -> Mapping[Place, Stored | None]:
-        """Return the replicated values of the places that have a newer value. None means that there
-        was no offset.
+        """Return the replicated values of the places that have a newer value.
+
+        None means that there was no offset.
         """
         if self._records:
             self._forget_below(high_watermark)

@@ -45,8 +45,9 @@ def encode(message: Message, version: int) -> list[Part]:
 
 
 def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
-    """Encode a message. The first part of the result starts with `head`. Raises the same errors as
-    `encode`.
+    """Encode a message.
+
+    The first part of the result starts with `head`. Raises the same errors as `encode`.
     """
     compiled = message.codecs.get(("encode", version))
     if compiled is None:
@@ -82,8 +83,9 @@ class Decoder(Protocol[M_co]):
     """Decodes messages of one class in one version."""
 
     def __call__(self, data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M_co, int]:
-        """Return the message and the position of its end. Its arrays may have at most
-        `most_entries` in total.
+        """Return the message and the position of its end.
+
+        Its arrays may have at most `most_entries` in total.
 
         Raises only CorruptData. If there are too many entries, raises its subclass TooManyEntries.
         """

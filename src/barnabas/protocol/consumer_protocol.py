@@ -61,8 +61,9 @@ def encode_consumer_protocol(message: Message) -> bytes:
 
 
 def decode_consumer_protocol(cls: type[M], data: bytes | memoryview) -> tuple[int, M]:
-    """Decode the subscription or assignment of a member. Return its version and content. Raises
-    CorruptData.
+    """Decode the subscription or assignment of a member.
+
+    Return its version and content. Raises CorruptData.
     """
     try:
         (version,) = _VERSION.unpack_from(data)

@@ -98,8 +98,9 @@ class _Decoder:
         return self._source.compile("decode", name)
 
     def _flush(self) -> None:
-        """Emit code for the fields in the run, if any. Call this before code that branches or needs
-        the position.
+        """Emit code for the fields in the run, if any.
+
+        Call this before code that branches or needs the position.
         """
         if self._run:
             letters = "".join(letter for letter, _ in self._run)
@@ -129,8 +130,9 @@ class _Decoder:
             self._tagged_fields(tagged, variable)
 
     def _new(self, cls: type[Message], variable: str) -> None:
-        """Emit code that creates an instance. Fields that this version lacks or tags get their
-        defaults.
+        """Emit code that creates an instance.
+
+        Fields that this version lacks or tags get their defaults.
         """
         name = self._source.constant(cls.__name__, cls)
         self._line(f"{variable} = new({name})")
@@ -164,8 +166,9 @@ class _Decoder:
             self._run.append((wire_type.format, target))
 
     def _length(self, letter: str, rest: str) -> str:
-        """Emit code that reads a length or a count, which is negative for null. Return the name of
-        the variable.
+        """Emit code that reads a length or a count, which is negative for null.
+
+        Return the name of the variable.
         """
         length = self._source.name("n")
         if self._flexible:
@@ -227,8 +230,9 @@ class _Decoder:
             self._elements(element, target, count)
 
     def _count(self, count: str) -> None:
-        """Emit code that subtracts the count from the number of remaining entries. It runs before
-        any entry is created.
+        """Emit code that subtracts the count from the number of remaining entries.
+
+        It runs before any entry is created.
         """
         self._line(f"left -= {count}")
         with self._source.block("if left < 0:"):

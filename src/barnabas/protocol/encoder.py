@@ -46,8 +46,9 @@ _RUNTIME: Final = {
 
 
 def compile_encoder(cls: type[Message], version: int) -> Any:
-    """Compile `encode(message, out: bytearray) -> list[Part]`. The first part is `out`, to which
-    bytes were appended.
+    """Compile `encode(message, out: bytearray) -> list[Part]`.
+
+    The first part is `out`, to which bytes were appended.
 
     If a value is not suitable, the function raises ValueError, struct.error, TypeError or
     AttributeError.
@@ -79,8 +80,9 @@ class _Encoder:
         return self._source.compile("encode", name)
 
     def _flush(self) -> None:
-        """Emit code for the values in the run, if any. Call this before code that branches or
-        changes the output.
+        """Emit code for the values in the run, if any.
+
+        Call this before code that branches or changes the output.
         """
         if self._run:
             letters = "".join(letter for letter, _ in self._run)
@@ -111,8 +113,9 @@ class _Encoder:
             self._run.append(("x", ""))
 
     def _absent(self, cls: type[Message], made: Field, variable: str) -> None:
-        """Emit code for a field that this version does not have. Any value except the default is
-        rejected.
+        """Emit code for a field that this version does not have.
+
+        Any value except the default is rejected.
         """
         if not made.ignorable:
             value = f"{variable}.{made.name}"
@@ -257,8 +260,9 @@ class _Encoder:
             self._flush()
 
     def _tagged_fields(self, fields: list[Field], variable: str) -> None:
-        """Emit code for the tagged fields. Usually, all of them have their defaults, so one byte is
-        written without a loop.
+        """Emit code for the tagged fields.
+
+        Usually, all of them have their defaults, so one byte is written without a loop.
         """
         self._flush()
         values = [(made, self._source.name("t")) for made in fields]
@@ -279,8 +283,9 @@ class _Encoder:
             self._line(f"{self._out} += {section}")
 
     def _tagged_field(self, made: Field, value: str, section: str) -> None:
-        """Emit code for a tagged field. Its size comes first, so the field is written to a buffer
-        before it is appended.
+        """Emit code for a tagged field.
+
+        Its size comes first, so the field is written to a buffer before it is appended.
         """
         outer, self._out = self._out, self._source.name("tagged")
         self._line(f"{self._out} = bytearray()")

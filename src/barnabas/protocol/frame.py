@@ -29,8 +29,9 @@ _LENGTH = struct.Struct(">i")
 
 
 class RequestHeader(NamedTuple):
-    """The header of a request. `body` is the message, which has not been decoded; it is a view of
-    the frame.
+    """The header of a request.
+
+    `body` is the message, which has not been decoded; it is a view of the frame.
     """
 
     api_key: int
@@ -78,8 +79,9 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> list[Part]:
-    """Encode a request frame, including its length. Raises ValueError if a value cannot be sent in
-    the version."""
+    """Encode a request frame, including its length.
+
+    Raises ValueError if a value cannot be sent in the version."""
     name = b"" if client_id is None else client_id.encode()
     name_bytes = -1 if client_id is None else len(name)
     try:
@@ -98,8 +100,9 @@ def encode_request(
 
 
 def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Part]:
-    """Encode a response frame, including its length. Raises ValueError in the same cases as
-    `encode_request`.
+    """Encode a response frame, including its length.
+
+    Raises ValueError in the same cases as `encode_request`.
     """
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:

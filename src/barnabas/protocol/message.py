@@ -72,8 +72,9 @@ def field(
     ignorable: bool = False,
     tag: int | None = None,
 ) -> Any:
-    """Declare a field of `wire_type` in these versions. The fields are sent in the order in which
-    the class declares them.
+    """Declare a field of `wire_type` in these versions.
+
+    The fields are sent in the order in which the class declares them.
 
     `nullable` contains the versions in which None can be sent. `default` is the value in a new
     instance, and in a decoded one if its version does not have the field; if it is not given, it is
@@ -115,8 +116,9 @@ class Message:
     it.
     """
     codecs: ClassVar[dict[tuple[str, int], Any]]
-    """The compiled functions, which are added by `codec`. The keys are ("encode" | "decode",
-    version).
+    """The compiled functions, which are added by `codec`.
+
+    The keys are ("encode" | "decode", version).
     """
 
     def __init_subclass__(cls, *, flexible: str | None = None) -> None:

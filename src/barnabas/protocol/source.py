@@ -40,8 +40,9 @@ class Source:
         return f"{prefix}_{self._counter}"
 
     def constant(self, name: str, value: Any) -> str:
-        """Make `value` a global variable of the function, called `name`, and return the name. A
-        name cannot have two values."""
+        """Make `value` a global variable of the function, called `name`, and return the name.
+
+        A name cannot have two values."""
         known = self.constants.setdefault(name, value)
         assert known is value or known == value, f"{name} is both {known!r} and {value!r}"
         return name

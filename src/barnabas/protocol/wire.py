@@ -29,8 +29,9 @@ ANY_ENTRIES: Final = 1 << 62
 """Effectively no limit, because each entry of a list takes at least one byte of the message."""
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""The maximum length of a string. Kafka applies it to compact strings as well, although their
-format allows longer ones.
+"""The maximum length of a string.
+
+Kafka applies it to compact strings as well, although their format allows longer ones.
 """
 
 
@@ -85,8 +86,9 @@ RECORDS: Final = Primitive("RECORDS", "", 0, None)
 
 
 def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, int]:
-    """Read the rest of a number whose first byte has bit 7 set. Return the number and the next
-    position.
+    """Read the rest of a number whose first byte has bit 7 set.
+
+    Return the number and the next position.
 
     Raises CorruptData if there are more than five bytes or if the value is 2^32 or more, and
     IndexError if the data ends too early.

@@ -1,5 +1,6 @@
-"""Decides on the next step while a replica is moved to another log directory (KIP-113). This is
-pure.
+"""Decides on the next step while a replica is moved to another log directory (KIP-113).
+
+This is pure.
 
 The future replica copies batches from the current replica, which continues to serve clients. It is
 flushed at regular intervals, so the move never has to wait long for the disk at its end. When only
@@ -63,8 +64,9 @@ class Prepare(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """This step copies the rest and switches. If the rest is too large for one turn, it calls
-    `on_copied` instead.
+    """This step copies the rest and switches.
+
+    If the rest is too large for one turn, it calls `on_copied` instead.
     """
 
 

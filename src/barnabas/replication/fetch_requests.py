@@ -87,8 +87,9 @@ class _Entry:
 
 
 class FetchRequests:
-    """Builds the requests with which one fetcher fetches from one leader. Only one request is in
-    flight at a time.
+    """Builds the requests with which one fetcher fetches from one leader.
+
+    Only one request is in flight at a time.
     """
 
     __slots__ = (
@@ -215,8 +216,9 @@ class FetchRequests:
         return request, version
 
     def _version(self, highest: int) -> int:
-        """Return the highest version that can be used. If a partition has no topic id, the version
-        must not need one.
+        """Return the highest version that can be used.
+
+        If a partition has no topic id, the version must not need one.
         """
         uses_topic_ids = highest >= _TOPIC_IDS
         if uses_topic_ids and NO_TOPIC_ID in self._by_topic:

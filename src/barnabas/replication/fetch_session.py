@@ -184,8 +184,9 @@ class FetchSession:
                     dropped.unwatch()
 
     def read_at(self, isolation_level: int, grants: object | None) -> None:
-        """Set the isolation level and the grants of the reader. The grants are None if they cannot
-        be cached.
+        """Set the isolation level and the grants of the reader.
+
+        The grants are None if they cannot be cached.
 
         If one of the two has changed, or if the grants cannot be cached, all partitions are marked
         as changed.
@@ -199,8 +200,9 @@ class FetchSession:
     def on_answered(
         self, partition: SessionPartition, high_watermark: int, log_start_offset: int
     ) -> None:
-        """Store the bounds that were sent to the reader. After an error, they are -1, so that the
-        end of the error is a change.
+        """Store the bounds that were sent to the reader.
+
+        After an error, they are -1, so that the end of the error is a change.
         """
         partition.high_watermark = high_watermark
         partition.log_start_offset = log_start_offset
@@ -318,8 +320,9 @@ class FetchSessions:
             session.close()
 
     def _evict(self, is_privileged: bool, count: int, now_ms: int) -> bool:
-        """Make room for a new session, if necessary by closing a less valuable one. Return whether
-        there is room.
+        """Make room for a new session, if necessary by closing a less valuable one.
+
+        Return whether there is room.
         """
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:

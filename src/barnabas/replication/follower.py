@@ -33,8 +33,9 @@ class EpochEnd(NamedTuple):
 
 
 class OwnLog(Protocol):
-    """The information about the follower's log that is needed for alignment. Epochs increase with
-    the offsets.
+    """The information about the follower's log that is needed for alignment.
+
+    Epochs increase with the offsets.
     """
 
     @property
@@ -111,8 +112,9 @@ class Ignore(NamedTuple):
 
 
 Step = Append | Truncate | StartAt | FetchBounds | Wait | Ignore
-"""All types of steps. Tell them apart only by their type: `Append()` equals `Ignore()`, and both
-are falsy.
+"""All types of steps.
+
+Tell them apart only by their type: `Append()` equals `Ignore()`, and both are falsy.
 """
 
 

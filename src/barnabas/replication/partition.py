@@ -96,8 +96,9 @@ Effect = Advance | ProposeIsr
 
 
 class Partition:
-    """The state of a partition as one of its replicas sees it. The replica is a follower until it
-    becomes the leader.
+    """The state of a partition as one of its replicas sees it.
+
+    The replica is a follower until it becomes the leader.
     """
 
     __slots__ = (
@@ -136,8 +137,9 @@ class Partition:
         lag_time_max_ms: int = 30_000,
         topic_id: bytes = _NO_TOPIC_ID,
     ) -> None:
-        """Create a follower. `high_watermark` was read from the checkpoint and is limited to the
-        log end.
+        """Create a follower.
+
+        `high_watermark` was read from the checkpoint and is limited to the log end.
         """
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -206,8 +208,9 @@ class Partition:
         self._broker_epoch = broker_epoch
 
     def brokers_changed(self, live: Mapping[int, int], now_ms: int = 0) -> list[Effect]:
-        """Set the live brokers and their epochs. If a broker has failed, the high watermark may
-        advance.
+        """Set the live brokers and their epochs.
+
+        If a broker has failed, the high watermark may advance.
 
         The caller must not change `live` afterwards.
         """
@@ -229,8 +232,9 @@ class Partition:
     def become_leader(
         self, state: PartitionImage, log_end_offset: int, now_ms: int = 0
     ) -> list[Effect]:
-        """Become the leader at `log_end_offset`. What is known about followers from an older epoch
-        is dropped.
+        """Become the leader at `log_end_offset`.
+
+        What is known about followers from an older epoch is dropped.
 
         If this replica already leads in this epoch, only the ISR and the replicas are updated, and
         only if the partition epoch is new. In that case, `log_end_offset` is ignored.
@@ -326,8 +330,9 @@ class Partition:
         return [*self._expand(joining), *self._advance()]
 
     def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
-        """Call this before the log grows. It notes when the followers that have all of the log last
-        sent a request.
+        """Call this before the log grows.
+
+        It notes when the followers that have all of the log last sent a request.
 
         `requested_at_ms` returns when the last request in a follower's fetch session arrived, if
         there is a session. These requests do not contain idle partitions but, as in Kafka, each of
@@ -351,8 +356,9 @@ class Partition:
         return effects
 
     def on_isr_answer(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
-        """Handle the controller's response to a proposal. A response that is out of date changes
-        nothing.
+        """Handle the controller's response to a proposal.
+
+        A response that is out of date changes nothing.
         """
         # A LeaderAndIsr arrived before this response, so the response is not about the current
         # proposal.
@@ -547,8 +553,9 @@ class Partition:
         return smallest
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Reject a client that has another leader epoch (KIP-320). The epoch is -1 if the client
-        sent none.
+        """Reject a client that has another leader epoch (KIP-320).
+
+        The epoch is -1 if the client sent none.
         """
         # Tools send no epoch, and neither do consumers that are older than KIP-320.
         if leader_epoch in (NO_EPOCH, self.leader_epoch):

@@ -116,8 +116,9 @@ class AclFilter(NamedTuple):
         return self.matches_pattern(binding.pattern) and self.matches_entry(binding.entry)
 
     def named_patterns(self) -> tuple[Pattern, ...]:
-        """The patterns that this filter names exactly, whether or not they have rules. It is empty
-        if the filter leaves a part open.
+        """The patterns that this filter names exactly, whether or not they have rules.
+
+        It is empty if the filter leaves a part open.
         """
         if (
             self.resource_type is ResourceType.ANY
@@ -169,8 +170,9 @@ def parse_code(kind: type[C], text: str) -> C:
 
 
 def parse_principal(text: str) -> Principal:
-    """Parse a principal such as `User:alice`. Raises ValueError if the text does not contain a
-    type.
+    """Parse a principal such as `User:alice`.
+
+    Raises ValueError if the text does not contain a type.
     """
     kind, colon, name = text.partition(":")
     if not colon:

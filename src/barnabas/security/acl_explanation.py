@@ -43,8 +43,9 @@ class Explanation(NamedTuple):
 
 
 def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
-    """Apply the rules, and return the first rule that decides. A DENY takes precedence over any
-    ALLOW."""
+    """Apply the rules, and return the first rule that decides.
+
+    A DENY takes precedence over any ALLOW."""
     resource, host = access.resource, java_host(access.host)
     wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     about = tuple(sorted(each for each in rules if wanted.matches(each)))

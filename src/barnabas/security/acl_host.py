@@ -31,8 +31,9 @@ def java_host(host: str) -> str:
 
 
 def matches_no_client(host: str) -> bool:
-    """Return whether no client can ever have this host. Names and ranges never match, because they
-    are compared with addresses as text.
+    """Return whether no client can ever have this host.
+
+    Names and ranges never match, because they are compared with addresses as text.
     """
     if host == "*":
         return False

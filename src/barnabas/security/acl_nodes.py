@@ -125,8 +125,9 @@ def encode_change(pattern: Pattern) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> Pattern:
-    """Return the pattern whose rules have changed. If the node is malformed, raises CorruptData
-    with the path.
+    """Return the pattern whose rules have changed.
+
+    If the node is malformed, raises CorruptData with the path.
     """
     try:
         text = (data or b"").decode()

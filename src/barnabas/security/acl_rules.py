@@ -140,8 +140,9 @@ class AclRules:
     __slots__ = ("_entries", "_literal", "_names", "_prefixed", "allows_unruled", "super_users")
 
     def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
-        """`super_users` are principals, such as `User:alice`, who are allowed to do everything. If
-        `allows_unruled` is set, all clients can access resources that have no rules.
+        """`super_users` are principals, such as `User:alice`, who are allowed to do everything.
+
+        If `allows_unruled` is set, all clients can access resources that have no rules.
         """
         self.super_users = frozenset(super_users)
         self.allows_unruled = allows_unruled
@@ -263,8 +264,9 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> Denial:
-        """Return why `allows` denies an operation. The time does not depend on how many rules other
-        clients have.
+        """Return why `allows` denies an operation.
+
+        The time does not depend on how many rules other clients have.
         """
         patterns = [Pattern(resource_type, name), Pattern(resource_type, WILDCARD)]
         patterns += [

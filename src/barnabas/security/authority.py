@@ -63,8 +63,9 @@ class Authority:
 
     @classmethod
     def load(cls, issued: Issued) -> Authority:
-        """Return the authority that has this key and certificate. Raises ValueError if they are not
-        a CA's.
+        """Return the authority that has this key and certificate.
+
+        Raises ValueError if they are not a CA's.
         """
         try:
             key = serialization.load_pem_private_key(issued.key, password=None)
@@ -127,8 +128,9 @@ class Described(NamedTuple):
 
 
 def describe(certificate: bytes) -> Described:
-    """Return when a PEM certificate expires, and the names in it. Raises ValueError if the text is
-    not a certificate."""
+    """Return when a PEM certificate expires, and the names in it.
+
+    Raises ValueError if the text is not a certificate."""
     parsed = x509.load_pem_x509_certificate(certificate)
     try:
         extension = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName)

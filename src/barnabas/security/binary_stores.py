@@ -68,8 +68,9 @@ def jks_certificates(content: bytes, password: str) -> str:
 
 
 def _in_order(own: Any, others: list[Any]) -> list[Any]:
-    """Return the chain, starting with the issuer of `own`. The certificates in a store may be in
-    any order.
+    """Return the chain, starting with the issuer of `own`.
+
+    The certificates in a store may be in any order.
     """
     chain: list[Any] = []
     left = list(others)

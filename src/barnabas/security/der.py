@@ -52,8 +52,9 @@ def end_of(certificate: bytes) -> End:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """Return the alternative names of the subject. They are not decoded, because they are only
-    compared.
+    """Return the alternative names of the subject.
+
+    They are not decoded, because they are only compared.
     """
     for field in _fields(certificate):
         if field.tag != _EXPLICIT_EXTENSIONS:

@@ -1,5 +1,7 @@
-"""Computes stamps of files. A stamp changes when the file is written or replaced. The stamp of a
-directory changes when any file in it changes.
+"""Computes stamps of files.
+
+A stamp changes when the file is written or replaced. The stamp of a directory changes when any file
+in it changes.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ def stamps_of(paths: Iterable[str]) -> Stamps:
 
 def files_in(directory: Path) -> list[Path]:
     """Return the files in a directory, except hidden files (temporary files and those of editors).
+
     Raises OSError."""
     return sorted(
         path for path in directory.iterdir() if path.is_file() and not path.name.startswith(".")

@@ -74,8 +74,9 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(setting: str, text: str) -> LoginModule:
-    """Parse the module in a `sasl.jaas.config`. `setting` is the full name of the setting, for
-    errors.
+    """Parse the module in a `sasl.jaas.config`.
+
+    `setting` is the full name of the setting, for errors.
 
     Raises ConfigError if the syntax is invalid, the module is unknown, or there are several
     modules.
@@ -152,8 +153,9 @@ def _unquote(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """Return the name of a module for an error message. Any other text is not returned, because it
-    may be a secret.
+    """Return the name of a module for an error message.
+
+    Any other text is not returned, because it may be a secret.
     """
     return name if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name) else "of that name"
 

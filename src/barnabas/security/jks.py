@@ -70,8 +70,9 @@ class JksStore(NamedTuple):
 
 
 def read_jks(content: bytes, password: str) -> JksStore:
-    """Return the entries of a store. As in Java, the digest is checked only if there is a password.
-    Raises ValueError.
+    """Return the entries of a store.
+
+    As in Java, the digest is checked only if there is a password. Raises ValueError.
     """
     reader = _Reader(content[:-_DIGEST_BYTES])
     reader.skip(len(MAGIC))

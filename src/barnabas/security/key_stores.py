@@ -23,8 +23,9 @@ _PEM_MARK = b"-----BEGIN "
 
 
 class KeyStore(NamedTuple):
-    """A private key and its chain, which starts with the key's own certificate. `password` is the
-    password of the key, or empty.
+    """A private key and its chain, which starts with the key's own certificate.
+
+    `password` is the password of the key, or empty.
     """
 
     key: str
@@ -36,8 +37,9 @@ class KeyStore(NamedTuple):
 
 
 def load_key_store(settings: TlsSettings) -> KeyStore | None:
-    """Return the key store specified by `ssl.keystore.*`, or None if there is none. Raises
-    ConfigError."""
+    """Return the key store specified by `ssl.keystore.*`, or None if there is none.
+
+    Raises ConfigError."""
     kind = _kind("ssl.keystore.type", settings.keystore_type)
     # KIP-651: the key and the certificates may be in the settings themselves, but only as PEM.
     if settings.keystore_key:
@@ -81,8 +83,9 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
 
 
 def load_trust_store(settings: TlsSettings) -> str | None:
-    """Return the certificates in `ssl.truststore.*` as PEM, or None if there are none. Raises
-    ConfigError."""
+    """Return the certificates in `ssl.truststore.*` as PEM, or None if there are none.
+
+    Raises ConfigError."""
     kind = _kind("ssl.truststore.type", settings.truststore_type)
     if settings.truststore_certificates:
         if kind != "PEM":

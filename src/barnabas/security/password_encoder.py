@@ -45,8 +45,9 @@ class PasswordEncoder:
     """Encodes and decodes passwords with the same secret."""
 
     def __init__(self, secret: str, encryption: Encryption | None = None) -> None:
-        """Create an encoder. Raises ConfigError if an algorithm is not available or the library is
-        missing.
+        """Create an encoder.
+
+        Raises ConfigError if an algorithm is not available or the library is missing.
         """
         self._secret = secret.encode()
         self._encryption = encryption or Encryption()

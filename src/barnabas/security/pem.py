@@ -36,8 +36,9 @@ class PemBlock(NamedTuple):
 
 
 def pem_blocks(text: str) -> list[PemBlock]:
-    """Return all blocks in a text, in their order. Raises ValueError if a block is not valid
-    base64.
+    """Return all blocks in a text, in their order.
+
+    Raises ValueError if a block is not valid base64.
     """
     return [PemBlock(found[1], _proper(found[1], found[2])) for found in _BLOCK.finditer(text)]
 

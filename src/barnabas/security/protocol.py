@@ -1,5 +1,6 @@
-"""Defines Kafka's security protocols. They determine whether a connection is encrypted and whether
-the client authenticates with SASL.
+"""Defines Kafka's security protocols.
+
+They determine whether a connection is encrypted and whether the client authenticates with SASL.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ def load_revocation_lists(setting: str, location: str) -> str:
 
 def next_update(revocation_list: bytes) -> datetime | None:
     """Return the time by which a DER list must be replaced, or None if it contains no such time.
+
     Raises ValueError."""
     try:
         (whole,) = elements(revocation_list)
@@ -59,8 +60,9 @@ def next_update(revocation_list: bytes) -> datetime | None:
 
 
 def _lists(content: bytes, where: str) -> Iterator[PemBlock]:
-    """Yield the lists in a file. The file is in PEM or in DER, the format in which authorities
-    publish lists.
+    """Yield the lists in a file.
+
+    The file is in PEM or in DER, the format in which authorities publish lists.
     """
     if content[:1] == bytes((SEQUENCE,)):
         yield PemBlock(_LABEL, pem_of(_LABEL, content))

@@ -1,5 +1,6 @@
-"""Implements SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677). As in Kafka, there is no channel
-binding.
+"""Implements SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677).
+
+As in Kafka, there is no channel binding.
 
     n,,n=alice,r=<client>                               -->
                          <--   r=<client><server>,s=<salt>,i=4096
@@ -35,8 +36,9 @@ from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, Inval
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16_384
-"""The maximum number of iterations in a new credential, as in Kafka. A client has to compute them
-in each authentication.
+"""The maximum number of iterations in a new credential, as in Kafka.
+
+A client has to compute them in each authentication.
 """
 
 _MOST_CLIENT_ITERATIONS: Final = 1_000_000  # a second of work; servers may not ask for more
@@ -61,8 +63,9 @@ _CHALLENGE: Final = re.compile(
 
 
 class ScramCredential(NamedTuple):
-    """The keys that a server stores instead of a password. The server uses them to verify the
-    password and to prove that it knows the keys.
+    """The keys that a server stores instead of a password.
+
+    The server uses them to verify the password and to prove that it knows the keys.
     """
 
     salt: bytes
@@ -141,9 +144,10 @@ def is_of_password(mechanism: str, credential: ScramCredential, password: str) -
 
 
 def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
-    """Return a credential for an unknown name. No password matches it. Its salt is derived from a
-    secret key and is always the same, so that a client that asks twice cannot find out that the
-    name is unknown.
+    """Return a credential for an unknown name.
+
+    No password matches it. Its salt is derived from a secret key and is always the same, so that a
+    client that asks twice cannot find out that the name is unknown.
     """
     salt = hmac_digest(key, name.encode("utf-8", "surrogatepass"), "sha256")[:_SALT_BYTES]
     # No known key has a hash of zeros, and with SHA-512, even the length is wrong.

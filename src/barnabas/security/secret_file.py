@@ -13,8 +13,9 @@ _OWNER_ONLY: Final = 0o600
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Replace a file with one that only its owner can read. The file is replaced as a whole or not
-    at all. Raises OSError.
+    """Replace a file with one that only its owner can read.
+
+    The file is replaced as a whole or not at all. Raises OSError.
     """
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:

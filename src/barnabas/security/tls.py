@@ -73,8 +73,9 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context for a client. Without a truststore, the client trusts the system's
-    authorities.
+    """Return the context for a client.
+
+    Without a truststore, the client trusts the system's authorities.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = _checks_host(settings)
@@ -93,16 +94,18 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def allowed_suites(settings: TlsSettings) -> frozenset[str]:
-    """Return the TLS 1.3 suites that a connection may use. In Python, a context cannot restrict
-    them.
+    """Return the TLS 1.3 suites that a connection may use.
+
+    In Python, a context cannot restrict them.
     """
     names = [name for name in _items(settings.cipher_suites) if _is_of_tls_1_3(name)]
     return frozenset(names) if names else _SUITES_1_3
 
 
 def openssl_name(name: str) -> str:
-    """Return OpenSSL's name for a TLS 1.2 suite. Names that are not IANA names are returned
-    unchanged.
+    """Return OpenSSL's name for a TLS 1.2 suite.
+
+    Names that are not IANA names are returned unchanged.
 
     TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256
     """
@@ -241,8 +244,9 @@ def _load_reason(error: ssl.SSLError, store: KeyStore) -> str:
 
 @contextmanager
 def _file_of(text: str) -> Iterator[str]:
-    """Yield a path from which OpenSSL can read the text. On systems that allow it, the text is
-    never written to disk.
+    """Yield a path from which OpenSSL can read the text.
+
+    On systems that allow it, the text is never written to disk.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)

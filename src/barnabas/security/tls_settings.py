@@ -1,5 +1,6 @@
-"""Reads the TLS settings of one side. The names are derived from Kafka's: `ssl.keystore.type`
-becomes `keystore_type`."""
+"""Reads the TLS settings of one side.
+
+The names are derived from Kafka's: `ssl.keystore.type` becomes `keystore_type`."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ _SECRETS = frozenset({"key_password", "keystore_key", "keystore_password", "trus
 
 
 class TlsSettings(NamedTuple):
-    """The settings as text. A setting that is missing is empty, and the items of a list are
-    separated by commas.
+    """The settings as text.
+
+    A setting that is missing is empty, and the items of a list are separated by commas.
     """
 
     keystore_type: str = "JKS"

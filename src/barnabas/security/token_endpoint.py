@@ -88,8 +88,9 @@ def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
 
 @lru_cache(maxsize=_SENDERS)
 def token_endpoint(grant: Grant) -> TokenEndpoint:
-    """Return the endpoint for a grant. Equal grants have the same endpoint, so all of their
-    connections share a token."""
+    """Return the endpoint for a grant.
+
+    Equal grants have the same endpoint, so all of their connections share a token."""
     return TokenEndpoint(grant, SystemClock(), SystemRandom())
 
 
@@ -230,8 +231,9 @@ def _oauth_error(body: bytes) -> str:
 
 
 def _life(token: str) -> tuple[int | None, int | None]:
-    """Return when a JSON web token was issued and when it expires, in milliseconds. Both times are
-    claims in the token.
+    """Return when a JSON web token was issued and when it expires, in milliseconds.
+
+    Both times are claims in the token.
     """
     parts = token.split(".")
     try:

@@ -1,5 +1,6 @@
-"""AlterConfigs (key 33): replaces all configs of a resource. Configs that are omitted revert to
-defaults.
+"""AlterConfigs (key 33): replaces all configs of a resource.
+
+Configs that are omitted revert to defaults.
 
 Version 2 is flexible. IncrementalAlterConfigs (KIP-339) has replaced this API, but old clients
 still use it.

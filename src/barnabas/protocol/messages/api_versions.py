@@ -1,5 +1,6 @@
-"""ApiVersions (key 18): returns the API versions that the broker supports. Most clients send it
-first.
+"""ApiVersions (key 18): returns the API versions that the broker supports.
+
+Most clients send it first.
 
 Version 3 is flexible, and adds the name of the client's software (KIP-511) and the features of the
 cluster (KIP-584). Version 4 has the same format as version 3, but may list features whose minimum

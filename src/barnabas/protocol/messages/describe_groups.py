@@ -40,8 +40,9 @@ class DescribedGroupMember(Message):
 
 
 class RebalanceEvent(Message):
-    """A rebalance that has ended. Times are in milliseconds, and the end is counted from the Unix
-    epoch.
+    """A rebalance that has ended.
+
+    Times are in milliseconds, and the end is counted from the Unix epoch.
     """
 
     ended_at_ms: int = field(INT64, versions="5+", default=-1)

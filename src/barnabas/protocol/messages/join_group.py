@@ -1,5 +1,6 @@
-"""JoinGroup (key 11): a member joins a rebalance. The response contains the result of the
-rebalance.
+"""JoinGroup (key 11): a member joins a rebalance.
+
+The response contains the result of the rebalance.
 
 Version 1 introduced a separate rebalance timeout (KIP-62), version 4 an initial rejection that
 assigns a member id (KIP-394), and version 5 static members (KIP-345). Version 6 is flexible,

@@ -1,5 +1,4 @@
-"""Defines the requests that the controller sends to brokers, and the ISR proposals that it
-receives.
+"""Defines the controller's requests to brokers, and the ISR proposals that it receives.
 
 LeaderAndIsr, UpdateMetadata and StopReplica are passed directly to the broker in the controller's
 own process. Other brokers receive them as the requests of the same names. Each one contains the
@@ -60,9 +59,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class UpdateMetadata(NamedTuple):
-    """Sends a broker the metadata for its clients: all live brokers, and the complete state of
-    every changed topic.
-    """
+    """Sends a broker the metadata for its clients: all live brokers, and changed topics in full."""
 
     controller_id: int
     controller_epoch: int
@@ -73,9 +70,7 @@ class UpdateMetadata(NamedTuple):
 
     @classmethod
     def removing(cls, topics: Iterable[str], image: ClusterImage) -> UpdateMetadata:
-        """Return a request that removes these topics from a broker's image and changes nothing
-        else.
-        """
+        """Return a request that removes these topics from an image and changes nothing else."""
         assert image.cluster_id is not None, "no controller has named a topic before"
         return cls(
             image.controller_id,
@@ -87,8 +82,7 @@ class UpdateMetadata(NamedTuple):
 
 
 class StopReplica(NamedTuple):
-    """Tells a broker to stop hosting these partitions and, if `delete` is set, to remove their
-    records.
+    """Tells a broker to stop hosting partitions and, if `delete` is set, to remove their records.
 
     `leader_epochs` contains, for each partition, the epoch in which this was decided. If a broker
     hosts the partition in a newer epoch, the request was delayed, and the broker keeps the
@@ -137,8 +131,7 @@ class IsrProposal(NamedTuple):
 
 
 class IsrAnswer(NamedTuple):
-    """The response to an ISR proposal: an error code or, if the code is 0, the current state of the
-    partition.
+    """The response to an ISR proposal: an error code or, if it is 0, the partition's current state.
     """
 
     error_code: int

@@ -57,9 +57,7 @@ class DistantSession(SessionStore):
         self._state = SessionState.EXPIRED
 
     async def _run_there(self, path: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run `work` on the store's loop, in the session that is current from the broker's point of
-        view.
-        """
+        """Run `work` on the store's loop, in the session that the broker believes is current."""
         if self._state is SessionState.EXPIRED:
             raise SessionExpired(path, "the session has expired")
         session_id = self._session_id

@@ -60,8 +60,8 @@ class Export(NamedTuple):
 
 
 async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
-    """Read the whole tree or, if `has_others` is set, only the nodes of a cluster in the root of a
-    server.
+    """Read the whole tree or, if `has_others` is set, only the nodes of a cluster in a server's
+    root.
 
     Raises MetadataError if the store cannot be read.
     """

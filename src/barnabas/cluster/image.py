@@ -45,8 +45,7 @@ class BrokerImage(NamedTuple):
 
 
 class PartitionImage(NamedTuple):
-    """A partition's replicas, leader and ISR, taken from its state znode and from the znode of its
-    topic.
+    """A partition's replicas, leader and ISR, from its state znode and the znode of its topic.
 
     `leader_epoch` is incremented by each election, and `partition_epoch` (the data version of the
     znode) by every change. The first entry of `replicas` is the preferred leader.
@@ -69,8 +68,7 @@ class PartitionImage(NamedTuple):
 
     @classmethod
     def never_led(cls, replicas: Sequence[int], latest_epoch: int = NEVER_LED) -> PartitionImage:
-        """Return a partition that has replicas, but that does not have a leader or a state node
-        yet.
+        """Return a partition that has replicas, but no leader and no state node yet.
 
         `latest_epoch` is the newest epoch in the partition's log, if it has one. New leader epochs
         must be greater, because otherwise they would truncate the epoch history.
@@ -79,9 +77,7 @@ class PartitionImage(NamedTuple):
 
 
 class TopicImage(NamedTuple):
-    """A topic: its id (16 bytes), its partitions by number, and the configs set on the topic
-    itself.
-    """
+    """A topic: its id (16 bytes), its partitions by number, and the configs set on the topic."""
 
     name: str
     topic_id: bytes

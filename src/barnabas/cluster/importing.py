@@ -180,8 +180,7 @@ def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: in
 
 
 def _raise_epoch(data: Data, name: TopicPartition, new_epoch: int) -> bool:
-    """If the log has a newer leader epoch than the state node, raise the epoch in the state node
-    and return True.
+    """Raise the state's leader epoch if the log has a newer one, and return whether it was raised.
     """
     path = layout.state_path(*name)
     state = layout.decode_state(*name, data[path])
@@ -204,9 +203,7 @@ async def _check_cluster_id(store: MetadataStore, data: Data) -> None:
 
 
 async def _keep_larger_numbers(store: MetadataStore, data: Data) -> None:
-    """Keep the greater controller epoch and the greater producer ids, because neither may be used
-    again.
-    """
+    """Keep the greater controller epoch and producer ids, because neither may be used again."""
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     if epoch is not None and layout.CONTROLLER_EPOCH in data:
         theirs = layout.decode_epoch(data[layout.CONTROLLER_EPOCH])

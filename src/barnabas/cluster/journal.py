@@ -1,5 +1,4 @@
-"""Writes the files of the embedded store: each log directory contains a copy of the journal and
-snapshot.
+"""Writes the embedded store's files: a copy of the journal and snapshot in each log directory.
 
 Invariant: if a frame was appended before a `sync` that returned, the next `open` reads it back;
 every frame is read either whole or not at all. After a crash, there may be a torn frame at the end
@@ -91,8 +90,7 @@ class Journal:
         self._each(lambda file: file.append(whole))
 
     def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
-        """Return two functions for each copy: one that syncs the copy, and one to call if the sync
-        fails.
+        """Return two functions for each copy: one that syncs it, and one to call if that fails.
 
         The syncs may run concurrently, in threads.
         """
@@ -212,8 +210,7 @@ class Journal:
 
 
 def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
-    """Return the snapshot and the commits of a store that may be in use, without changing or
-    locking anything.
+    """Return the snapshot and commits of a store that may be in use; change and lock nothing.
 
     A commit that is just being appended is ignored. Raises ConfigError if there is no store,
     CorruptData if something was destroyed, or OSError.

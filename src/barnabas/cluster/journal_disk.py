@@ -70,9 +70,7 @@ class JournalDisk(Protocol):
 
 
 class OsLockedFile:
-    """A file with a lock that is bound to the open file, so a second store in the same process is
-    excluded as well.
-    """
+    """A file whose lock also excludes a second store in the same process."""
 
     __slots__ = ("_fd",)
 

@@ -59,9 +59,7 @@ class Frames(NamedTuple):
 
     whole: tuple[Frame, ...]
     damaged_at: int | None
-    """The position of the first bytes that are not part of a whole frame, but are followed by one;
-    else None.
-    """
+    """The position of the first damaged bytes that are followed by a whole frame, or None."""
     end: int
     """The position after the last whole frame. All bytes after it are torn."""
 

@@ -120,8 +120,7 @@ class Tree:
 
 
 class Stage:
-    """A commit that is being staged: copies of its nodes (None if a node is deleted), effects, and
-    results.
+    """A commit that is being staged: copies of its nodes (None if deleted), effects, and results.
 
     The watches on all paths in `nodes` fire. The paths include the parents of nodes that were
     created or deleted.
@@ -137,9 +136,7 @@ class Stage:
         self.results: list[str | int] = []
 
     def add(self, operation: Operation, session_id: int) -> None:
-        """Check the operation, given the results of the operations before it, and stage its
-        effects.
-        """
+        """Check the operation against the results of the earlier ones, and stage its effects."""
         path = operation.path
         if isinstance(operation, Create):
             path = self._path_to_create(operation)
@@ -160,9 +157,7 @@ class Stage:
             self.do(Effect(DELETE, path))
 
     def do(self, effect: Effect) -> None:
-        """Stage an effect that has already been checked, either just now or before it was written
-        to the journal.
-        """
+        """Stage an effect that has just been checked, or that is replayed from the journal."""
         self.effects.append(effect)
         path = effect.path
         if effect.kind == SET:
@@ -219,9 +214,7 @@ class Stage:
 
 
 def _number_of(name: str) -> int:
-    """Return the number in the last ten digits of a sequential name, as an int32, or -1 for other
-    names.
-    """
+    """Return the number at the end of a sequential name, as an int32, or -1 for other names."""
     # If the number would overflow the counter (an int32), it is treated as part of the name.
     digits = name[-_SEQUENCE_DIGITS:]
     if len(digits) == _SEQUENCE_DIGITS and digits.isascii() and digits.isdecimal():

@@ -1,5 +1,4 @@
-"""Implements what all metadata stores on servers have in common, and begins a new session when one
-ends.
+"""Implements the common part of all metadata stores on servers, with successive sessions.
 
 A read is retried until a response arrives or the session ends. The end of a session is reported
 once, as EXPIRED. The next session begins automatically and is reported as CONNECTED. The

@@ -101,8 +101,7 @@ class NotEmpty(MetadataError):
 
 
 class OutcomeUnknown(MetadataError):
-    """The connection was lost before the response arrived, so the commit may or may not have
-    succeeded."""
+    """The connection was lost before the response arrived, so the commit may have succeeded."""
 
 
 class SessionExpired(MetadataError):
@@ -158,8 +157,7 @@ class MetadataStore(Protocol):
         ...
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
-        """Call `callback` once, after the node's data, its existence or its set of children has
-        changed.
+        """Call `callback` once, after the node's data, existence or set of children has changed.
 
         A callback that is registered several times for a path is called only once. It is called as
         soon as `read` shows the change, which may be before the commit is on disk and acknowledged,

@@ -1,5 +1,4 @@
-"""Stores which paths are watched on a server, and the state that each path had when its watch was
-set.
+"""Stores which paths are watched on a server, and their state when the watch was set.
 
 A server forgets its watches when the connection ends. They are set again on the next connection,
 and if a path has another state by then, a change was missed.

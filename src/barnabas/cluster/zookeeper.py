@@ -145,8 +145,7 @@ class ZooKeeperStore(RemoteStore):
         )
 
     async def _report_open_root(self) -> None:
-        """Log a warning if everyone can write to the root, because the ACLs of the nodes are then
-        useless.
+        """Log a warning if everyone can write to the root, which makes the nodes' ACLs useless.
 
         Whether a client may delete /controller depends on the ACL of its parent, not on the node's
         own ACL.
@@ -354,8 +353,7 @@ async def _answer_or_error(answer: asyncio.Future[Any]) -> Any:
 
 
 def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
-    """Return the ACL that Kafka sets for a path below the chroot if `zookeeper.set.acl` is set
-    (SE-6).
+    """Return Kafka's ACL for a path below the chroot if `zookeeper.set.acl` is set (SE-6).
 
         /consumers and everything under it                       everyone may do everything
         /config/users, /config/brokers, the delegation tokens    only the brokers have access

@@ -85,9 +85,7 @@ class _Inbox:
 
 
 class _Reply:
-    """Receives a response in kazoo's thread and passes it to `future`, which is awaited on the
-    event loop.
-    """
+    """Receives a response in kazoo's thread and passes it to `future` on the event loop."""
 
     __slots__ = ("_inbox", "future")
 
@@ -138,8 +136,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def select(
         self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
     ) -> Any:
-        """Limit how long kazoo waits for a silent server, so that neither stopping nor the session
-        is delayed.
+        """Limit the wait for a silent server, so that it delays neither the stop nor the session.
 
         A server that is starting accepts connections and then drops them. kazoo would wait for the
         first response for the length of a whole session.
@@ -314,8 +311,7 @@ class Connection:
         return client_id is not None and client_id[0] == session_id
 
     def send(self, request: Any) -> asyncio.Future[Any]:
-        """Send a request, and return a future for its result, which is the response or an error
-        from kazoo.
+        """Send a request, and return a future for the response or an error from kazoo.
 
         Requests are executed in the order in which this method was called.
         """

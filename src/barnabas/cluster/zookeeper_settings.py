@@ -29,9 +29,7 @@ class Settings(NamedTuple):
 
     @property
     def has_identity(self) -> bool:
-        """True if this client can own nodes, because ZooKeeper can tell it apart from other
-        clients.
-        """
+        """True if ZooKeeper can identify this client, so that it can own nodes."""
         return bool(self.credentials or (self.tls is not None and self.tls.keystore_location))
 
     def __repr__(self) -> str:

@@ -158,9 +158,7 @@ class BrokerConfig:
             return self._log_defaults
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
-        """Raise ConfigError if this combination of settings is not possible for a topic on this
-        broker.
-        """
+        """Raise ConfigError if a topic on this broker cannot have this combination of settings."""
         self._log_defaults.with_overrides(overrides)
 
     def _check_together(self) -> None:
@@ -196,9 +194,7 @@ class BrokerConfig:
                 self.warnings.append(f"{name} has no effect: authorizer.class.name is not set")
 
     def _topic_defaults(self) -> dict[str, str]:
-        """Return the broker's defaults for the configs of topics, as text, by the name of the topic
-        config.
-        """
+        """Return the broker's defaults for topic configs as text, by topic config."""
         texts = {key.name: self._topic_default(key) for key in TOPIC_KEYS.values()}
         return {name: text for name, text in texts.items() if text is not None}
 

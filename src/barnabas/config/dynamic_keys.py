@@ -130,9 +130,7 @@ def is_dynamic_password(name: str) -> bool:
 
 
 def refusal(name: str, is_for_all: bool) -> str | None:
-    """Return why a config cannot be changed while a broker is running, or None if it can be
-    changed.
-    """
+    """Return why a config cannot be changed while a broker is running, or None if it can."""
     scope = scope_of(name)
     if scope is Scope.READ_ONLY:
         return (

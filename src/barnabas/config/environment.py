@@ -19,9 +19,7 @@ from barnabas.printable import printable
 
 _PREFIX: Final = "KAFKA_"
 _LINK: Final = r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
-"""Matches a variable for a Kubernetes service or a Docker link, even if there is a config with that
-name.
-"""
+"""Matches a variable of a Kubernetes service or a Docker link, even if a config has that name."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
 """Variables that describe a Kafka installation. Nobody expects a broker to use them."""
@@ -44,8 +42,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_warning(environ: Mapping[str, str]) -> str | None:
-    """Return a warning that lists the variables that start with KAFKA_ although there is no config
-    for them.
+    """Return a warning that lists the variables starting with KAFKA_ for which there is no config.
     """
     ignored = sorted(
         variable
@@ -78,9 +75,7 @@ def _config_of(variable: str) -> str:
 
 
 def _hint(variable: str) -> str:
-    """Suggest a variable for the config whose name is most similar, in case there is a typing
-    error.
-    """
+    """Suggest the variable with the most similar name, in case there is a typing error."""
     import difflib  # rarely needed at startup
 
     near = difflib.get_close_matches(_config_of(variable), BROKER_KEYS, n=1, cutoff=0.85)

@@ -1,5 +1,4 @@
-"""Defines a configuration key (its name, type, default, bounds and description), and parses its
-values.
+"""Defines a configuration key (name, type, default, bounds and description), and parses values.
 
 Invariant: a value returned by `parse` is within the bounds of its key. Text is parsed in the same
 way as in Kafka (number syntax as in Java, booleans in upper or lower case, and lists split at

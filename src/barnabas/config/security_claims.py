@@ -19,8 +19,7 @@ _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does this in front of Z
 
 
 class Claim(NamedTuple):
-    """A security feature that a setting promises, what to use instead, and the values that promise
-    nothing.
+    """A security feature that a setting promises, an alternative, and values that promise nothing.
     """
 
     promise: str
@@ -65,15 +64,11 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         ),
     }
 )
-"""Maps the names of Kafka's settings (with or without `listener.name.<listener>.`) to what they
-promise.
-"""
+"""Maps the names of Kafka's settings, with or without `listener.name.<listener>.`, to claims."""
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """Return why a broker rejects this setting, and what to use instead, or None if the broker
-    accepts it.
-    """
+    """Return why a broker rejects this setting, and an alternative, or None if it is accepted."""
     claim = CLAIMS.get(name) or CLAIMS.get(_base(name))
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))
     if claim is None or not items or items.lower() in map(str.lower, claim.harmless):
@@ -82,8 +77,7 @@ def broken_promise(name: str, text: str) -> str | None:
 
 
 def _base(name: str) -> str:
-    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, whether or not it contains
-    a mechanism.
+    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, with or without mechanism.
     """
     if not name.startswith("listener.name."):
         return ""

@@ -1,5 +1,4 @@
-"""Lists all topic configs, together with the broker keys that set their defaults, and defines
-LogConfig.
+"""Lists all topic configs, with the broker keys that set their defaults, and defines LogConfig.
 
 The names and their order are the same as in Kafka 3.9. The settings of a topic are stored in
 `/config/topics/<topic>`. If a topic does not set a config, the value comes from the first of its

@@ -107,9 +107,7 @@ def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition
 
 
 def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
-    """Move leadership away from the broker, and return the replicated partitions that it still
-    leads.
-    """
+    """Move leadership off the broker, and return the replicated partitions that it still leads."""
     draft.because = f"controlled shutdown of broker {broker_id}"
     remaining = []
     for topic in draft.topics():

@@ -38,9 +38,7 @@ _REQUIRED: Final = (
 
 
 def why_left_out(broker_id: int, versions: Versions) -> str | None:
-    """Return why the broker is excluded, as text for logs and operators, or None if it is not
-    excluded.
-    """
+    """Return why the broker is excluded, as text for logs and operators, or None if it is not."""
     lacking = []
     for api, version in _REQUIRED:
         lowest, highest = versions.get(api.key, (0, -1))

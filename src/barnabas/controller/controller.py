@@ -51,9 +51,7 @@ _TOPIC = f"{layout.TOPICS}/"
 
 
 class Controller:
-    """The state machine of the controller, which makes decisions from its election until it
-    resigns.
-    """
+    """The controller's state machine, which makes decisions from its election until it resigns."""
 
     __slots__ = (
         "_counted",
@@ -106,9 +104,7 @@ class Controller:
     # --- failover -------------------------------------------------------------------------------
 
     def on_elected(self, deleting: Iterable[str]) -> Decision:
-        """Take over: elect leaders where possible, and send all topics that are not being deleted
-        to all brokers.
-        """
+        """Take over: elect leaders where possible, and send every broker all remaining topics."""
         self._deleting = set(deleting)
         draft = self._draft()
         # It is not known what an earlier controller sent to which broker, so every partition is
@@ -169,8 +165,7 @@ class Controller:
         )
 
     def deletions_requested(self, names: Iterable[str]) -> Decision:
-        """Start to delete topics: remove their leaders, and tell the brokers to delete the
-        replicas.
+        """Start to delete topics: remove their leaders, and tell brokers to delete the replicas.
 
         The topics stay in the image, without leaders, as long as their names cannot be used again.
         """
@@ -182,8 +177,8 @@ class Controller:
         return _abandon(self._draft(), topics)
 
     def with_departing(self, name: str) -> TopicImage | None:
-        """Return the topic with its departing brokers added as replicas, so that their logs are
-        deleted as well.
+        """Return the topic, including its departing brokers, so that their logs are deleted as
+        well.
         """
         topic = self.image.topics.get(name)
         if topic is None or not self._departing:
@@ -201,8 +196,8 @@ class Controller:
         return topic._replace(partitions=partitions)
 
     def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
-        """Finish deletions: delete all nodes in `paths`, which lists children first and the
-        deletion request last.
+        """Finish deletions: delete all nodes in `paths` (children first, the deletion request
+        last).
         """
         names = tuple(names)
         self._deleting.difference_update(names)
@@ -214,8 +209,7 @@ class Controller:
     # --- brokers ---------------------------------------------------------------------------------
 
     def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
-        """Handle a change of live brokers: failed brokers no longer lead, and new ones are sent the
-        full state.
+        """Handle a change of live brokers: failed ones stop leading; new ones get the full state.
 
         If the registration of a broker has changed, the broker is treated as failed and then
         started. An excluded broker is not live.
@@ -294,15 +288,11 @@ class Controller:
         return decision._replace(notes=(reason, *decision.notes))
 
     def awaits(self, broker_id: int, name: TopicPartition) -> bool:
-        """Return whether the broker has not yet confirmed that it has deleted its log of the
-        partition.
-        """
+        """Return whether the broker has yet to confirm that it deleted its log of the partition."""
         return broker_id in self._departing.get(name, ())
 
     def _forget_departed(self, gone: Container[str] = ()) -> None:
-        """Keep only partitions for which a confirmation is missing and whose topic is not in
-        `gone`.
-        """
+        """Keep only partitions that lack a confirmation and whose topic is not in `gone`."""
         self._departing = {
             name: brokers
             for name, brokers in self._departing.items()
@@ -352,8 +342,8 @@ class Controller:
     def shutdown_requested(
         self, broker_id: int, broker_epoch: int = _NOT_SENT
     ) -> tuple[Decision, list[TopicPartition]]:
-        """Handle a controlled shutdown: if possible, other brokers lead, and this broker is removed
-        from the ISRs.
+        """Handle a controlled shutdown: if possible, other brokers lead, and this one leaves the
+        ISRs.
 
         Returns the partitions that the broker still leads although they have other replicas. The
         broker is not elected again until it registers again. Raises BrokerIdNotRegistered or
@@ -392,8 +382,8 @@ class Controller:
         return _decision_of(draft), answers
 
     def states_read(self, written: Mapping[TopicPartition, Written]) -> bool:
-        """Adopt the state nodes that were written by leaders (RE-9), and return whether anything
-        has changed.
+        """Adopt the state nodes that leaders have written (RE-9), and return whether any has
+        changed.
 
         They have already been committed, so they are added to the image immediately. No broker is
         notified.
@@ -415,7 +405,7 @@ class Controller:
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Elect preferred leaders or, if `unclean` is set, any replica where there is no leader
+        """Elect preferred leaders or, if `unclean` is set, any replica if there is no leader
         (KIP-460).
 
         If no partitions are named (None), all partitions are handled, and those that need no
@@ -440,8 +430,7 @@ class Controller:
         return _decision_of(draft), outcomes
 
     def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
-        """Elect the preferred leaders of brokers that lead too few of the partitions for which they
-        are preferred.
+        """Elect preferred leaders for brokers that lead too few of the partitions that prefer them.
         """
         draft = self._draft()
         draft.because = "its preferred leader led too few of its partitions (automatic rebalance)"
@@ -520,8 +509,7 @@ class Controller:
         return self._counted[1]
 
     def _lead(self, topics: Sequence[TopicImage], because: str, *, notifies_all: bool) -> Decision:
-        """Elect leaders for partitions that have no live leader, and send these topics to the
-        brokers.
+        """Elect leaders for partitions without a live leader, and send these topics to the brokers.
 
         LeaderAndIsr is sent for the partitions with an election or, if `notifies_all` is set, for
         all partitions.

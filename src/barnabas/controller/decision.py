@@ -1,5 +1,4 @@
-"""Defines a decision of the controller: operations to commit, the resulting image, and requests to
-send.
+"""Defines a decision of the controller: operations to commit, the resulting image, and requests.
 
 This module also splits a large decision into several commits, and determines which partitions are
 sent to which broker.
@@ -19,9 +18,7 @@ from barnabas.types import TopicPartition
 
 _NAMED_AT_MOST = 5
 _BYTES_BESIDE = 60
-"""The maximum size of an operation without its path and data: the type, the lengths and the
-version.
-"""
+"""The maximum size of an operation without path and data: its type, lengths and version."""
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
@@ -67,8 +64,7 @@ class Decision(NamedTuple):
     unclean_elections: int = 0
     notes: tuple[str, ...] = ()
     departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
-    """For each partition whose departing brokers have changed, the brokers that still have to
-    delete their logs.
+    """The brokers that still have to delete their logs, for each partition for which they changed.
     """
     changes: tuple[PartitionChange, ...] = ()
     losses: Mapping[int, str] = MappingProxyType({})

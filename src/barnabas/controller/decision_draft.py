@@ -46,8 +46,7 @@ _NO_BROKERS: Set[int] = frozenset()
 
 
 Departing = Mapping[TopicPartition, tuple[int, ...]]
-"""Live brokers that are no longer replicas, but that have not yet confirmed that they deleted their
-logs.
+"""Live brokers that are no longer replicas, but have not confirmed that they deleted their logs.
 
 As in Kafka, they are listed in the topic's node until then (after a cancelled move, as both added
 and removed). If another controller takes over, it finds an incomplete move and completes it with
@@ -135,9 +134,7 @@ class Draft:
         return self._state.settings
 
     def topic(self, name: str) -> TopicImage | None:
-        """Return a topic from the draft or, if it is not in the draft, from the image; None if it
-        is being deleted.
-        """
+        """Return a topic from the draft, or else from the image; None if it is being deleted."""
         if name in self._state.deleting:
             return None
         changed = self._changed.get(name)
@@ -257,8 +254,7 @@ class Draft:
         )
 
     def lead(self, name: TopicPartition, *, unclean: bool = False) -> bool:
-        """Elect a leader if there is no live one, and return whether the partition now has a
-        leader.
+        """Elect a leader if there is no live one, and return whether there is a leader now.
 
         The leader is a member of the ISR. If the topic allows it, or if `unclean` is set, it may be
         any live replica.
@@ -332,9 +328,7 @@ class Draft:
             self._departing[name] = (*dict.fromkeys((*self.departing(name), broker_id)),)
 
     def on_departed(self, brokers: Container[int], names: Iterable[TopicPartition]) -> None:
-        """Record that these brokers have deleted their logs of the partitions, or that the brokers
-        are gone.
-        """
+        """Record that these brokers have deleted their logs of the partitions, or are gone."""
         topics: dict[str, None] = {}
         for name in names:
             before = self.departing(name)

@@ -66,8 +66,7 @@ def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
 
 
 def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
-    """Send these partitions to all brokers, and complete the moves that were waiting for a replica
-    to join the ISR.
+    """Send these partitions to all brokers; complete moves that were waiting for a replica to join.
     """
     for name in names:
         partition = draft.get(name)
@@ -153,9 +152,7 @@ def _check_isr(draft: Draft, before: PartitionImage, broker_id: int, proposal: I
 
 
 def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> bool:
-    """Return whether the member is live with that registration and, if it is new, is not shutting
-    down.
-    """
+    """Return whether the member is live in that registration and, if new, is not shutting down."""
     broker = draft.brokers.get(member.broker_id)
     # The broker is not registered, or the log directory of the replica has failed (KIP-112).
     if broker is None or member.broker_id in before.offline_replicas:

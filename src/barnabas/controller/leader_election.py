@@ -38,9 +38,7 @@ class Settings(NamedTuple):
 def succeed(
     partition: PartitionImage, leader: int, isr: tuple[int, ...], controller_epoch: int
 ) -> PartitionImage:
-    """Return the partition in a new leader epoch, with this leader, which may be the same as
-    before.
-    """
+    """Return the partition in a new leader epoch, with this leader (perhaps the same as before)."""
     # `_replace` would take three times as long, and thousands of partitions are affected when a
     # broker fails.
     return PartitionImage(
@@ -59,8 +57,7 @@ def succeed(
 def elect(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Return the partition with a new leader, or None if it needs no new leader or no replica is
-    eligible.
+    """Return the partition with a new leader, or None if it needs none or no replica is eligible.
     """
     offline = partition.offline_replicas
     # If the leader is live and its log directory works, it remains the leader (KIP-112).

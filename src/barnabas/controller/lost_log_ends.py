@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 
 class LogEnd(NamedTuple):
-    """The end of a replica's log: the epoch of the last batch (-1 if the log is empty), and the
-    LEO.
+    """The end of a replica's log: the last batch's epoch (-1 if the log is empty), and the LEO.
 
     `broker_epoch` identifies the registration of the broker that reported the log end, or is -1 if
     unknown. If the broker has registered again since, it may have lost these records.
@@ -74,8 +73,7 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Return whether there is no leader and the last ISR member, which is live again, may have lost
-    records.
+    """Return whether there is no leader and the last ISR member, now back, may have lost records.
     """
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
@@ -117,9 +115,7 @@ class KnownEnds:
         self._ends: dict[TopicPartition, tuple[int, dict[int, LogEnd]]] = {}
 
     def add(self, draft: Draft, name: TopicPartition, reported: Mapping[int, LogEnd]) -> None:
-        """Store the log ends that these brokers reported, unless a broker has registered again
-        since.
-        """
+        """Store the log ends that these brokers reported, except those from other registrations."""
         partition = draft.get(name)
         assert partition is not None
         epoch, ends = self._ends.get(name, (partition.leader_epoch, {}))

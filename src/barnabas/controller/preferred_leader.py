@@ -1,5 +1,4 @@
-"""Elects preferred leaders, either on request (KIP-460) or when leaders are rebalanced
-automatically.
+"""Elects preferred leaders, either on request (KIP-460) or by automatic rebalancing.
 
 The preferred leader of a partition is its first replica. If every partition is led by its preferred
 leader, the load is distributed as planned. Partitions that are being deleted or moved are left
@@ -25,8 +24,7 @@ from barnabas.types import TopicPartition
 
 
 class _Balance(NamedTuple):
-    """How many partitions have a broker as their preferred leader, and which of them it does not
-    lead."""
+    """The number of partitions that prefer a broker as leader, and those that it does not lead."""
 
     total: list[int]
     not_led: list[TopicPartition]

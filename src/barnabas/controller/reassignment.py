@@ -141,8 +141,7 @@ def _begin(
 
 
 def _leader_among(draft: Draft, partition: PartitionImage, targets: tuple[int, ...]) -> int:
-    """Return the current leader if it is a live target, otherwise the first target that may become
-    the leader.
+    """Return the current leader if it is a live target, otherwise the first target that can lead.
     """
     if partition.leader in targets and draft.has_leader(partition):
         return partition.leader

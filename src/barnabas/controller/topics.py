@@ -1,5 +1,4 @@
-"""Validates new topics (their names, replicas and configs) and partitions that are added to a
-topic.
+"""Validates new topics (their names, replicas and configs) and added partitions.
 
 A request is checked completely before anything is written, so it has no effect if it is rejected.
 The rules and errors are the same as in Kafka; the maximum number of partitions is taken from
@@ -46,15 +45,14 @@ class NewTopic(NamedTuple):
 
 
 def may_collide(name: str) -> bool:
-    """Return whether the name contains `.` or `_`, which are the characters that `check_collision`
-    compares.
+    """Return whether the name contains `.` or `_`, the characters that `check_collision` compares.
     """
     return "." in name or "_" in name
 
 
 def check_collision(name: str, existing: Iterable[str]) -> None:
-    """Raise InvalidTopic if an existing topic has the same name except for `.` in place of `_` or
-    vice versa.
+    """Raise InvalidTopic if an existing topic's name differs only in `.` instead of `_` or vice
+    versa.
 
     Both characters become `_` in the name of a metric, so the two topics would have the same
     metrics.

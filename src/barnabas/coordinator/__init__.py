@@ -1,5 +1,4 @@
-"""Coordinates groups and transactions with plain state machines whose state is stored in internal
-topics.
+"""Coordinates groups and transactions with state machines that are stored in internal topics.
 
 Each machine holds the state of one partition of `__consumer_offsets` or `__transaction_state`. It
 is called with an event and the current time, and returns a `Decision`. Durable state changes only

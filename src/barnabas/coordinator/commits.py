@@ -82,8 +82,7 @@ def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
 
 
 def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
-    """Return when the retention of the group's offsets starts, and the topics whose offsets do not
-    expire.
+    """Return when retention of the group's offsets starts, and which topics' offsets do not expire.
 
     The result is a tuple (since, topics). If `since` is None, each offset is retained from the time
     of its commit. If `topics` is None, no offsets expire (KIP-211).

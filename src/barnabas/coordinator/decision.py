@@ -1,5 +1,4 @@
-"""Defines the decision that a coordinator machine makes for an event, and how it is built for a
-group.
+"""Defines a coordinator machine's decision for an event, and how it is built for a group.
 
 The machine's driver appends the records in one batch, and applies them in order once they are in
 the log. (A very large number of tombstones needs several batches, so an early batch may already be

@@ -1,5 +1,4 @@
-"""Represents a group of the classic protocol: its members, its state, its generation and its
-record.
+"""Represents a group of the classic protocol: its members, state, generation and record.
 
     Empty ---------join---------> PreparingRebalance --all joined, or timeout--> CompletingRebalance
       ^                             ^            |                                       |
@@ -81,9 +80,7 @@ class Group:
         self.state = GroupState.EMPTY
         self.state_since_ms = wall_ms
         self.protocol_type: str | None = None
-        """The protocol type, or None if no member has ever joined and only offsets have been
-        committed.
-        """
+        """The protocol type, or None if no member has ever joined and there are only offsets."""
         self.protocol: str | None = None
         self.generation = 0
         self.leader_id: str | None = None
@@ -196,14 +193,12 @@ class Group:
 
     @property
     def have_all_joined(self) -> bool:
-        """Return whether every known member has sent a JoinGroup and is waiting for the next
-        generation.
-        """
+        """Return whether every known member is waiting for the next generation."""
         return self._joined_count == len(self.members) and not self.pending
 
     def check_member(self, member_id: str, instance_id: str | None) -> type[KafkaError] | None:
-        """Check a request that claims to come from this member, and return the error, or None if it
-        is valid.
+        """Return the error for a request that claims to come from this member, or None if it is
+        valid.
         """
         if instance_id is not None:
             current = self.static_member(instance_id)
@@ -276,9 +271,7 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether the group can be dropped: it has nothing in memory or in the offsets
-        topic.
-        """
+        """Return whether the group has nothing in memory or in the offsets topic."""
         return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
 
     def assignments(self) -> dict[str, bytes]:
@@ -313,9 +306,7 @@ class Group:
         return StateRecord(GroupMetadataKey(group=self.group_id), value)
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """Apply a newly appended or replayed record of the group, and update the members that are
-        already known.
-        """
+        """Apply a newly appended or replayed record of the group, and update the known members."""
         # Compare by name: a static member may have returned with a new member id (KIP-345).
         known = {member.name: member for member in self.members.values()}
         self.members, self._static_ids, self._support = {}, {}, Counter()
@@ -346,9 +337,7 @@ class Group:
     def _update_member(
         self, member: Member | None, stored: MemberMetadata, protocol: str
     ) -> Member:
-        """Return the member after updating it from its record, which contains only the chosen
-        protocol.
-        """
+        """Return the member, updated from its record, which contains only the chosen protocol."""
         if member is None:
             member = Member.of_record(self.group_id, protocol, stored)
         # The member's protocols have changed since the record was read, so the record takes

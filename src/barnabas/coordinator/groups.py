@@ -155,9 +155,7 @@ class Groups:
         return turn.decision()
 
     def heartbeat(self, ticket: int, request: HeartbeatRequest, now_ms: int) -> Decision:
-        """Handle Heartbeat: extend the member's session, and tell the member if the group is
-        rebalancing.
-        """
+        """Handle Heartbeat: extend the member's session, and report if the group is rebalancing."""
         group = self.groups.get(request.group_id)
         if group is not None:
             code = membership.heartbeat(group, request, self._timers, now_ms)
@@ -258,9 +256,7 @@ class Groups:
         return Decision((), (reply,))
 
     def delete_offsets(self, ticket: int, request: OffsetDeleteRequest, now_ms: int) -> Decision:
-        """Handle OffsetDelete, which deletes the offsets of topics that no member is subscribed to
-        (KIP-496).
-        """
+        """Handle OffsetDelete, for topics to which no member is subscribed (KIP-496)."""
         group = self._find(request.group_id)
         if group is None:
             error = GroupIdNotFound if request.group_id else InvalidGroupId
@@ -396,9 +392,7 @@ class Groups:
             self._deleted_topics.clear()
 
     def _outlived_offsets(self, group: Group, wall_ms: int | None) -> list[StateRecord]:
-        """Return tombstones for the offsets of deleted topics and for offsets that have expired
-        (KIP-211).
-        """
+        """Return tombstones for offsets of deleted topics and for expired offsets (KIP-211)."""
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)
         # KIP-211: offsets expire by age, but only if the clock can be trusted.

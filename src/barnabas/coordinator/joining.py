@@ -207,9 +207,7 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
-    """Park the JoinGroup until the next generation, and update the member with the request's
-    settings.
-    """
+    """Park the JoinGroup until the next generation, and apply the settings in the request."""
     refuse_join(turn, group, member, RebalanceInProgress)  # its earlier JoinGroup was abandoned
     group.change_protocols(member, attempt.protocols)
     attempt.describe_to(member)

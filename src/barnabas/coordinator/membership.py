@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 
 def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) -> None:
-    """Reply with the member's assignment, either at once or when the leader has sent the
-    assignments.
-    """
+    """Reply with the member's assignment, either at once or when the leader has sent it."""
     error = _check_sync(group, request)
     if error is not None:
         turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code), AT_ONCE)

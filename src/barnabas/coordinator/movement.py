@@ -18,9 +18,7 @@ from barnabas.protocol.consumer_protocol import (
 from barnabas.types import TopicPartition
 
 MOST_COMPARED_BYTES: Final = 65_536
-"""Larger assignments are not decoded, because decoding them would block the broker for
-milliseconds.
-"""
+"""Larger assignments are not decoded, because that would block the broker for milliseconds."""
 
 UNKNOWN: Final = -1
 

@@ -98,8 +98,7 @@ def delete_answer(
 
 
 def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetFetchGroupResponse:
-    """Return a response without offsets, either because there is an error or because no offset is
-    committed.
+    """Return a response without offsets, because there is an error or no offset is committed.
 
     The error is set both on the group and on each partition. The version of the response determines
     which of the two is sent.

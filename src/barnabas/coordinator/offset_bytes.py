@@ -1,5 +1,4 @@
-"""Encodes and decodes offset commits by hand, because they are the most frequent records of a
-group.
+"""Encodes and decodes offset commits by hand, because they are the most frequent group records.
 
     key, version 1      int16 version, string group, string topic, int32 partition
     value, version 3    int16 version, int64 offset, int32 leader epoch, string metadata, int64 time
@@ -21,9 +20,7 @@ _TIMESTAMP = Struct(">q")
 
 
 OffsetCommit = tuple[str, str, int, int, int, str, int]
-"""The fields of an offset commit: group, topic, partition; offset, leader epoch, metadata, time
-(ms).
-"""
+"""The fields of a commit: group, topic, partition; offset, leader epoch, metadata, time (ms)."""
 
 
 def encode_offset_key(group: str, topic: str, partition: int) -> bytes:

@@ -156,9 +156,7 @@ class Offsets:
     def commit_transactional(
         self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """Return the records to write for a commit that was accepted as part of the producer's
-        transaction.
-        """
+        """Return the records to write for an accepted commit in the producer's transaction."""
         group_id = request.group_id
         # Old simple consumers make plain commits without a group name. In a transaction, Kafka
         # rejects a commit without a group name.
@@ -199,8 +197,8 @@ class Offsets:
         require_stable: bool,
         high_watermark: int = ALL_REPLICATED,
     ) -> Reply:
-        """Reply with the offsets of the requested partitions, or with all offsets if no partitions
-        are requested.
+        """Reply with the offsets of the requested partitions, or with all offsets if none are
+        requested.
 
         As in Kafka, a commit is not visible until it is replicated; until then, the response
         contains the previous offset.
@@ -281,7 +279,7 @@ class Offsets:
     def tombstones(
         self, group_id: str, topics: Container[str] | None = None
     ) -> tuple[StateRecord, ...]:
-        """Return tombstones for the group's committed and pending offsets, in all topics or only in
+        """Return tombstones for the group's committed and pending offsets, in all topics or in
         these.
         """
         group = self.groups.get(group_id)
@@ -440,9 +438,7 @@ def _tombstone(group_id: str, place: Place) -> StateRecord:
 
 
 def _is_too_large(metadata: str, limit: int) -> bool:
-    """Return whether the text is longer than `limit` UTF-16 units; a character has one or two of
-    them.
-    """
+    """Return whether the text is longer than `limit` UTF-16 units (one or two per character)."""
     return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) // 2 > limit
 
 

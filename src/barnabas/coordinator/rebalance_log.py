@@ -1,5 +1,4 @@
-"""Builds the log line for a rebalance, which reports its causes, its duration and the partitions
-that moved.
+"""Builds the log line for a rebalance: its causes, its duration and the partitions that moved.
 
     group orders: generation 4 -> 5 in 3012 ms, 3 members: web-5f3ab2c1 (/10.0.0.7) joined;
     moved 2 of 12 partitions: orders-4, orders-5 from app-09c7d1e2 to web-5f3ab2c1

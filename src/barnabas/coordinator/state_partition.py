@@ -10,9 +10,7 @@ _SMALLEST = -(2**31)
 
 @lru_cache(maxsize=10_000)  # a group commits many times
 def java_hash(text: str) -> int:
-    """Compute Java's `String.hashCode`, a 32-bit polynomial in 31 over the UTF-16 units of the
-    text.
-    """
+    """Compute Java's `String.hashCode`, a 32-bit polynomial in 31 over UTF-16 units."""
     units = text.encode("utf-16-be", "surrogatepass")
     result = 0
     for i in range(0, len(units), 2):

@@ -77,9 +77,7 @@ class Transaction(NamedTuple):
     """The partitions of the transaction that do not have a marker yet."""
     updated_ms: int
     begun_ms: int
-    """When the current or last transaction began (ms), or -1 if none has begun since
-    InitProducerId.
-    """
+    """When the current or last transaction began (ms), or -1 if none began since InitProducerId."""
 
     # --- checks --------------------------------------------------------------------------
 
@@ -146,9 +144,7 @@ class Transaction(NamedTuple):
         return self._replace(status=prepared, updated_ms=wall_ms)
 
     def with_fenced_producer(self, wall_ms: int) -> Transaction:
-        """Return the transaction after it was aborted with the next epoch, which is not assigned to
-        any producer.
-        """
+        """Return the transaction, aborted with the next epoch, which no producer receives."""
         # KIP-98: the markers with this epoch fence the producer in every partition that it has
         # written to.
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)

@@ -113,8 +113,7 @@ class Transactions:
         self._unmarked: dict[str, set[TopicPartition]] = {}
         """The partitions of decided transactions that may not have their marker yet."""
         self._uncompleted: dict[str, None] = {}
-        """Transactions that have all of their markers, but whose Complete record has not been
-        appended yet.
+        """Transactions that have all markers, but whose Complete record has not been appended yet.
         """
         self._continued: dict[str, _Continued] = {}
         self._began_ms: dict[str, int] = {}
@@ -151,8 +150,7 @@ class Transactions:
         spare_id: int | None,
         now: Now,
     ) -> Decision:
-        """Assign the transactional id to a producer, with a new epoch that fences the previous
-        producer.
+        """Assign the transactional id to a producer, with a new epoch that fences the previous one.
 
         `spare_id` is a producer id that has not been used; it is required if `needs_producer_id`
         returned True. If a transaction is ongoing, it is aborted first, and the producer has to

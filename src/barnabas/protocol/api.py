@@ -61,19 +61,17 @@ class Api:
         self.stem = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
         self.min_version, self.max_version = versions
         self.flexible_from = flexible_from
-        """The first version that has compact lengths and tagged fields (KIP-482), or NEVER if there
-        is none.
+        """The first version with compact lengths and tagged fields (KIP-482), or NEVER if there is
+        none.
         """
         self.keeps_buffer = keeps_buffer
-        """Whether the records in a request are used directly from the receive buffer, without
-        copying them.
+        """True if the records in a request are used in the receive buffer, without copying them.
 
         All other requests are copied, because any part of a request that is kept, such as the
         subscription of a member, would keep the whole buffer in memory.
         """
         self.overlaps = overlaps
-        """Whether a request may run at the same time as earlier requests that have this flag as
-        well.
+        """True if a request may run at the same time as earlier requests that also have this flag.
 
         Any other request waits until all earlier requests have been answered, and all later
         requests wait for it, as in Kafka, which handles the requests of a connection one at a time.
@@ -81,9 +79,7 @@ class Api:
         replicas.
         """
         self.is_cached = is_cached
-        """Whether an encoded response is cached, so that it can be sent again for an identical
-        request.
-        """
+        """True if encoded responses are cached, to be sent again for identical requests."""
         self.max_entries = max_entries
         """The maximum number of entries in all lists of a request together.
 

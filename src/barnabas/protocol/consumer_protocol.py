@@ -1,5 +1,4 @@
-"""Encodes and decodes the subscriptions and assignments that consumers exchange
-(`ConsumerProtocol`).
+"""Encodes and decodes the subscriptions and assignments of consumers (`ConsumerProtocol`).
 
     version int16 | body; newer versions only add fields at the end
 

@@ -124,9 +124,7 @@ class _Encoder:
                 self._line(f"raise ValueError({what!r})")
 
     def _is_default(self, made: Field, value: str) -> str:
-        """Return an expression that is true if `value` is the default of a field that the version
-        does not have.
-        """
+        """Return an expression that is true if `value` is the default of an absent field."""
         default = made.default
         if isinstance(default, list):
             return f"{value} is not None and not {value}"

@@ -440,7 +440,8 @@ class Controller:
     def reassign(
         self, requested: Mapping[TopicPartition, Sequence[int] | None]
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Move partitions to these replicas (KIP-455). None stands for cancelling a move."""
+        """Move partitions to these replicas (KIP-455). If the replicas are None, cancel the move.
+        """
         draft = self._draft()
         outcomes: dict[TopicPartition, KafkaError | None] = {}
         for name, replicas in requested.items():

@@ -56,7 +56,7 @@ class Flush(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """This step flushes the future replica, writes the checkpoints of its directory, and calls
+    """This step flushes the future replica, writes its directory's checkpoints, calls
     `on_prepared`.
 
     If only `on_flushed` is called instead, the step is repeated.
@@ -104,8 +104,8 @@ class DirectoryMove:
         return Switch() if self._is_prepared else Prepare()
 
     def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:
-        """Record how many bytes were appended, and whether the copy has reached the end of the
-        current replica.
+        """Record how many bytes were appended, and whether they reached the end of the current
+        replica.
         """
         self._unflushed_bytes += size_bytes
         self._is_close = reached_end

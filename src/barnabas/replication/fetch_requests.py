@@ -1,5 +1,4 @@
-"""Implements the follower's side of fetch sessions (KIP-227): it builds the follower's Fetch
-requests.
+"""Implements the follower's side of fetch sessions (KIP-227), which builds Fetch requests.
 
     full           id of the last session or 0, epoch 0     every partition
     incremental    id n, epoch 1, 2, ...                    the partitions moved, added or removed
@@ -47,9 +46,7 @@ class Limits(NamedTuple):
 
 
 class Requester(NamedTuple):
-    """The broker that fetches: its id, its broker epoch and the highest Fetch version that it
-    supports.
-    """
+    """The broker that fetches: its id, its epoch and the highest Fetch version that it supports."""
 
     broker_id: int
     broker_epoch: int

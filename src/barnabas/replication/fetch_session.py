@@ -1,5 +1,4 @@
-"""Implements the leader's side of fetch sessions (KIP-227), which store the partitions that a
-reader fetches.
+"""Implements the leader's side of fetch sessions, which store a reader's partitions (KIP-227).
 
     reader                                     broker
     id 0, epoch 0: these partitions     ->     all of them, and a session id if there is room
@@ -161,9 +160,7 @@ class FetchSession:
         self._grants: object | None = None
 
     def update(self, topics: Sequence[FetchTopic], forgotten: Sequence[ForgottenTopic]) -> None:
-        """Add or update the partitions in a request, and then remove the partitions that the
-        request forgets.
-        """
+        """Add or update the partitions in a request, and then remove those that it forgets."""
         for topic in topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for wanted in topic.partitions:
@@ -274,8 +271,7 @@ class FetchSessions:
     def resume(
         self, request: FetchRequest, uses_topic_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        """Update the session of an incremental request, and return it, or None if it has no
-        partitions left.
+        """Update an incremental request's session and return it, or None if no partitions are left.
 
         Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError, after
         which the reader opens a new session.

@@ -1,5 +1,4 @@
-"""Decides where the follower of a partition fetches from, and what it does with the responses
-(RE-10).
+"""Decides where a partition's follower fetches from, and how it handles responses (RE-10).
 
 The follower's log is aligned with the leader's log by comparing epochs, never by the high watermark
 (KIP-101, 279, 320, 595). Each fetch contains the epoch of the follower's last record. If the
@@ -48,9 +47,7 @@ class OwnLog(Protocol):
     def latest_epoch(self) -> int: ...
 
     def epoch_end_offset(self, epoch: int, /) -> tuple[int, int]:
-        """Return the largest epoch that is not greater than this one, and its end, or (-1, -1) if
-        there is none.
-        """
+        """Return the largest epoch up to this one, and its end, or (-1, -1) if there is none."""
         ...
 
 
@@ -106,9 +103,7 @@ class Wait(NamedTuple):
 
 
 class Ignore(NamedTuple):
-    """This step drops the response, because the epoch or the log has changed since the request was
-    sent.
-    """
+    """This step drops the response, because the epoch or the log has changed since the request."""
 
 
 Step = Append | Truncate | StartAt | FetchBounds | Wait | Ignore
@@ -126,8 +121,8 @@ class Aligned(NamedTuple):
 
 
 def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Aligned:
-    """Return the highest offset up to which both logs can be equal, given an epoch of the leader
-    and its end.
+    """Return the offset up to which both logs can be equal, given an epoch of the leader and its
+    end.
 
     `leaders` is the diverging epoch in the response to a fetch. If inter.broker.protocol.version is
     below 2.7, it is the response to OffsetForLeaderEpoch for the latest epoch of this log.
@@ -217,9 +212,7 @@ class Follower:
         return partition.on_copied(self._log.log_end_offset, got.high_watermark)
 
     def on_bounds(self, earliest: int, latest: int) -> Step:
-        """Handle the leader's bounds, which a `FetchBounds` step has requested, and return the next
-        step.
-        """
+        """Handle the leader's bounds, requested by `FetchBounds`, and return the next step."""
         requested, self._requested = self._requested, None
         if requested is None or not self._is_current(requested):
             return Ignore()

@@ -26,15 +26,11 @@ class FollowerFetch(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """How far behind the leader a replica was when the leader decided whether it should be in the
-    ISR.
-    """
+    """How far behind a replica was when its leader decided whether it should be in the ISR."""
 
     replica: int
     records: int
-    """How many records it lacked up to the leader's log end; -1 if it has not fetched in this
-    leader epoch.
-    """
+    """The distance to the leader's log end; -1 if it has not fetched in this leader epoch."""
     behind_ms: int
     """How long ago it last had all of the leader's records; -1 if never in this epoch."""
     allowed_ms: int

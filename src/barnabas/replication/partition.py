@@ -1,5 +1,4 @@
-"""Implements the state machine of a partition on a broker: its role, in-sync replicas and high
-watermark.
+"""Implements a partition's state machine on a broker: role, in-sync replicas, high watermark.
 
     log end offset (LEO)    the next offset to be written
     high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
@@ -77,16 +76,13 @@ _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Advance(NamedTuple):
-    """The high watermark has advanced to this offset, so requests that are waiting for it can
-    continue.
-    """
+    """The high watermark has advanced to this offset, so requests waiting for it can continue."""
 
     high_watermark: int
 
 
 class ProposeIsr(NamedTuple):
-    """Send this proposal to the controller until it responds, and pass its response to
-    `on_isr_answer`.
+    """Send this proposal to the controller until it responds; pass the response to `on_isr_answer`.
     """
 
     proposal: IsrProposal
@@ -155,9 +151,7 @@ class Partition:
         self.controller_epoch = 0
         """The epoch of the controller that made this replica the leader or a follower."""
         self.epoch_start_offset = UNKNOWN_OFFSET
-        """The log end at the time when this broker became the leader in this epoch; -1 for a
-        follower.
-        """
+        """The log end when this broker became the leader in this epoch; -1 for a follower."""
         self.isr: tuple[int, ...] = ()
         self.maximal_isr: tuple[int, ...] = ()
         self.replicas: tuple[int, ...] = ()
@@ -167,9 +161,7 @@ class Partition:
         self._followers: dict[int, FollowerState] = {}
         self._proposed: IsrProposal | None = None
         self.lags: tuple[Lag, ...] = ()
-        """How far behind the replicas were that the last proposal adds or removes, at the time of
-        the proposal.
-        """
+        """The lag of the replicas that the last proposal adds or removes, when it was made."""
         self._now_ms = NEVER_MS
 
     @property
@@ -405,8 +397,7 @@ class Partition:
         return follower.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
 
     def _is_eligible(self, replica: int, follower: FollowerState) -> bool:
-        """Return whether the follower's broker is still live with the registration that sent the
-        fetch.
+        """Return whether the follower's broker is live in the registration that sent the fetch.
 
         If the broker has registered again, it may have lost data. If its epoch is unknown, the
         controller makes the check.
@@ -426,9 +417,7 @@ class Partition:
         )
 
     def _joining(self, answered: IsrProposal) -> list[int]:
-        """Return the replicas that caught up while another proposal was pending, if they are still
-        caught up.
-        """
+        """Return the replicas that caught up while another proposal was pending and still are."""
         refused = {member.broker_id for member in answered.isr}
         return [
             replica
@@ -511,9 +500,7 @@ class Partition:
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
     def on_started_at(self, offset: int) -> None:
-        """Note that all records were removed from the follower's log, which now starts at this
-        offset.
-        """
+        """Note that the follower's log was emptied and now starts at this offset."""
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
@@ -524,8 +511,7 @@ class Partition:
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """Return when the follower last had all of the leader's records, or a time long ago if it
-        never had.
+        """Return when the follower last had all of the leader's records; if never, a time long ago.
         """
         return self._followers[replica].caught_up_at_ms
 
@@ -543,9 +529,7 @@ class Partition:
         ]
 
     def low_watermark(self, live: Container[int]) -> int:
-        """Return the smallest log start offset of the live replicas, or -1 if any of them is
-        unknown.
-        """
+        """Return the smallest log start offset of the live replicas, or -1 if one is unknown."""
         smallest = self._log_start_offset
         for replica, follower in self._followers.items():
             if follower.log_start_offset < smallest and replica in live:

@@ -62,8 +62,7 @@ class Throttle:
             windows.append((now_ms, size_bytes))
 
     def wait_ms(self, now_ms: int, more_bytes: int = 0) -> int:
-        """Return how long to wait before more bytes may be copied; 0 means that there is no need to
-        wait.
+        """Return how long to wait before more bytes may be copied, or 0.
 
         `more_bytes` is the number of bytes that are being copied but have not been recorded yet.
         """

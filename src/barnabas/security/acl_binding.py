@@ -86,9 +86,7 @@ class AclFilter(NamedTuple):
     permission: PermissionType = PermissionType.ANY
 
     def matches_pattern(self, pattern: Pattern) -> bool:
-        """Return whether the filter matches rules that have this pattern, whatever their entries
-        are.
-        """
+        """Return whether the filter matches rules with this pattern, whatever their entries are."""
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
         # KIP-290: MATCH selects the rules that cover the named resource. If there is no name, all
@@ -100,9 +98,7 @@ class AclFilter(NamedTuple):
         return self.name in (None, pattern.name)
 
     def matches_entry(self, entry: AclEntry) -> bool:
-        """Return whether the filter matches rules that have this entry, whatever their patterns
-        are.
-        """
+        """Return whether the filter matches rules with this entry, whatever their patterns are."""
         return (
             self.principal in (None, entry.principal)
             # The same address can be written in several ways.
@@ -149,15 +145,12 @@ def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
 
 
 def pascal_name(code: IntEnum) -> str:
-    """Return the name in the form in which Kafka writes it to its tree and its log, such as
-    `ClusterAction`.
-    """
+    """Return the name as Kafka writes it to its tree and its log, such as `ClusterAction`."""
     return code.name.title().replace("_", "")
 
 
 def parse_code(kind: type[C], text: str) -> C:
-    """Return the member named by a text such as `ClusterAction`, `CLUSTERACTION` or
-    `CLUSTER_ACTION`.
+    """Return the member named `ClusterAction`, `CLUSTERACTION` or `CLUSTER_ACTION`, for example.
 
     Raises ValueError if there is no such member.
     """

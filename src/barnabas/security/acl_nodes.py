@@ -1,5 +1,4 @@
-"""Reads and writes the nodes that store ACLs in the metadata tree, in the format of Kafka's
-AclAuthorizer.
+"""Reads and writes the nodes of ACLs in the metadata tree, in the format of AclAuthorizer.
 
     /kafka-acl/<Type>/<name>                          rules of a literal pattern
     /kafka-acl-extended/prefixed/<Type>/<name>        rules of a prefixed pattern

@@ -1,5 +1,4 @@
-"""Defines AclRules, which holds all rules of a cluster and makes the same decisions as Kafka's
-AclAuthorizer.
+"""Defines AclRules, which holds a cluster's rules and decides like Kafka's AclAuthorizer.
 
     super user                      allowed
     no rule covers the resource     allow.everyone.if.no.acl.found decides
@@ -42,9 +41,7 @@ IMPLIED_BY = {
 
 
 def allowing(operation: Operation) -> tuple[Operation, ...]:
-    """Return the operations that imply this one: whoever is allowed any of them is also allowed
-    this operation.
-    """
+    """Return the operations that imply this one if they are allowed."""
     return (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
 
 
@@ -182,8 +179,8 @@ class AclRules:
                         yield AclBinding(pattern, entry)
 
     def about(self, resource_type: ResourceType, name: str) -> list[Pattern]:
-        """Return the patterns that have rules and cover this resource: prefixes, the wildcard and
-        its own name.
+        """Return the patterns with rules that cover this resource: prefixes, the wildcard and its
+        name.
         """
         wanted = AclFilter(resource_type, name, PatternType.MATCH)
         found = [pattern for pattern in self._entries if wanted.matches_pattern(pattern)]
@@ -229,9 +226,7 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Return whether this principal may perform the operation on the named resource from this
-        host.
-        """
+        """Return whether the principal may perform the operation on the resource from this host."""
         if principal in self.super_users:
             return True
         found = self._prefixed[resource_type].of(name)
@@ -306,8 +301,8 @@ class AclRules:
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Return whether the principal may perform the operation on at least one resource of this
-        type (KIP-679).
+        """Return whether the principal may perform the operation on any resource of this type
+        (KIP-679).
 
         As in Kafka, a rule counts only if it is for exactly this operation or for ALL.
         """

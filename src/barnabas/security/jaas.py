@@ -115,8 +115,7 @@ def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
 
 
 def _options(setting: str, tokens: list[tuple[str, str]], at: int) -> tuple[dict[str, str], int]:
-    """Return the options between this token and the semicolon, and the position after the
-    semicolon."""
+    """Return the options from this token to the semicolon, and the position after the semicolon."""
     options: dict[str, str] = {}
     while at < len(tokens):
         kind, name = tokens[at]

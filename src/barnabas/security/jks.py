@@ -61,9 +61,7 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """The keys in a store and its trusted certificates in DER, in the order in which they are
-    stored.
-    """
+    """The keys in a store and its trusted certificates in DER, in the order of the store."""
 
     keys: list[JksKey]
     trusted: list[bytes]

@@ -1,5 +1,4 @@
-"""Reads the keystore and the truststore that Kafka's settings specify, in any format, and returns
-them as PEM.
+"""Reads the keystore and truststore in Kafka's settings, in any format, and returns PEM.
 
     PEM      in the settings themselves, or a file
     PKCS12   a file, read by `cryptography`

@@ -97,6 +97,6 @@ class OAuthBearerClient:
         return f"n,,\x01auth=Bearer {self._token}\x01{more}\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Acknowledge an error from the broker, which then rejects the client with the text of the
-        error."""
+        """Acknowledge an error from the broker, which then rejects the client with an error text.
+        """
         return _UNDERSTOOD if challenge else None

@@ -1,6 +1,4 @@
-"""Finds PEM blocks in a text, even if there is other text around them or spaces replace the line
-ends.
-"""
+"""Finds PEM blocks in a text, even with text around them or spaces in place of line ends."""
 
 from __future__ import annotations
 

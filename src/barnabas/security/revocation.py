@@ -1,5 +1,4 @@
-"""Reads lists of revoked certificates (CRLs, RFC 5280) from a file or from all files in a
-directory.
+"""Reads lists of revoked certificates (CRLs, RFC 5280) from a file or a directory.
 
 If there are lists, a certificate is accepted only if there is a list from every authority above it
 and no list contains the certificate. If a list has expired or cannot be read, this is an error; the

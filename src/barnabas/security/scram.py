@@ -85,9 +85,7 @@ class ScramCredential(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """The name for which a server looks up a credential: a user name or the id of a delegation
-    token.
-    """
+    """The name that a server looks up: a user name or the id of a delegation token."""
 
     name: str
     is_token: bool
@@ -118,9 +116,7 @@ def salted_password(mechanism: str, password: str, salt: bytes, iterations: int)
 def credential_from_salted(
     mechanism: str, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Build a credential from a salted password, as contained in an AlterUserScramCredentials
-    request.
-    """
+    """Build a credential from a salted password, as sent in AlterUserScramCredentials."""
     name = _HASHES[mechanism]
     stored = _hash(name, hmac_digest(salted, b"Client Key", name))
     return ScramCredential(salt, stored, hmac_digest(salted, b"Server Key", name), iterations)

@@ -206,9 +206,7 @@ def _trust(context: ssl.SSLContext, certificates: str) -> None:
 
 
 def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings) -> None:
-    """Check all certificates in the chain, because a revoked authority is as bad as a revoked
-    certificate.
-    """
+    """Check the whole chain, because a revoked authority is as bad as a revoked certificate."""
     if not settings.crl_location:
         return
     from barnabas.security.revocation import load_revocation_lists  # most listeners have none

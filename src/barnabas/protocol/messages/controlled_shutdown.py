@@ -1,5 +1,4 @@
-"""ControlledShutdown (key 7): a broker that is stopping asks the controller to move leadership away
-from it.
+"""ControlledShutdown (key 7): a stopping broker asks the controller to move its leaders away.
 
 Version 2 adds the broker epoch (KIP-380), and version 3 is flexible.
 """

@@ -1,5 +1,4 @@
-"""CreateDelegationToken (key 38): creates a token with which a client can authenticate as the owner
-(KIP-48).
+"""CreateDelegationToken (key 38): creates a token for authenticating as its owner (KIP-48).
 
 Version 2 is flexible. Version 3 can create a token for another owner (KIP-373).
 """

@@ -24,9 +24,7 @@ class DescribeClusterRequest(Message, flexible="0+"):
     include_cluster_authorized_operations: bool = field(BOOLEAN)
     endpoint_type: int = field(INT8, versions="1+", default=1)
     events_after: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG, ignorable=True)
-    """The sequence number of the last event that the client has received, or 0 if it has received
-    none.
-    """
+    """The sequence number of the last event that the client has received, or 0 if there is none."""
 
 
 class DescribeClusterBroker(Message):

@@ -1,5 +1,4 @@
-"""DescribeConfigs (key 32): returns the configs of topics, brokers and loggers, and where each was
-set.
+"""DescribeConfigs (key 32): returns configs of topics, brokers and loggers, with their sources.
 
 Version 1 adds sources and synonyms (KIP-226), version 3 adds types and documentation (KIP-569), and
 version 4 is flexible.

@@ -58,7 +58,7 @@ class FetchRequest(Message, flexible="12+"):
     max_wait_ms: int = field(INT32)
     min_bytes: int = field(INT32)
     max_bytes: int = field(INT32, versions="3+", ignorable=True, default=0x7FFFFFFF)
-    # KIP-98: 1 stands for read_committed.
+    # KIP-98: 1 is read_committed.
     isolation_level: int = field(INT8, versions="4+", ignorable=True)
     session_id: int = field(INT32, versions="7+", ignorable=True)
     # KIP-227: 0 starts a session. With -1, a session ends or none is used.
@@ -106,7 +106,7 @@ class PartitionData(Message):
     aborted_transactions: list[AbortedTransaction] | None = field(
         Array(AbortedTransaction), versions="4+", nullable="4+", ignorable=True
     )
-    # KIP-392: -1 stands for the leader.
+    # KIP-392: -1 if the consumer should read from the leader.
     preferred_read_replica: int = field(INT32, versions="11+", default=-1)
     records: Records | None = field(RECORDS, nullable="0+")
 

@@ -13,7 +13,7 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 
 class FindCoordinatorRequest(Message, flexible="3+"):
     key: str = field(STRING, versions="0-3")
-    # KIP-98: 0 stands for a group, and 1 for a transactional id.
+    # KIP-98: 0 is a group, and 1 is a transactional id.
     key_type: int = field(INT8, versions="1+")
     # KIP-699: a request can contain several keys.
     coordinator_keys: list[str] = field(Array(STRING), versions="4+")

@@ -1,5 +1,4 @@
-"""InitProducerId (key 22): assigns a producer id and an epoch, for idempotence and for
-transactions.
+"""InitProducerId (key 22): assigns a producer id and epoch, for idempotence and transactions.
 
 Version 2 is flexible, and version 3 lets a producer increment its own epoch (KIP-360). Versions 4
 and 5 have the same format as version 3; version 4 can return PRODUCER_FENCED, and version 5 can

@@ -1,6 +1,4 @@
-"""OffsetDelete (key 47): deletes the offsets that a group has committed for some partitions
-(KIP-496).
-"""
+"""OffsetDelete (key 47): deletes a group's committed offsets for some partitions (KIP-496)."""
 
 from __future__ import annotations
 

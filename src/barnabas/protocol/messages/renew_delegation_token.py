@@ -1,6 +1,4 @@
-"""RenewDelegationToken (key 39): extends the lifetime of a token, but not beyond its maximum
-(KIP-48).
-"""
+"""RenewDelegationToken (key 39): extends the lifetime of a token, up to its maximum (KIP-48)."""
 
 from __future__ import annotations
 

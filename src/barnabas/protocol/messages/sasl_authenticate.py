@@ -1,5 +1,4 @@
-"""SaslAuthenticate (key 36): carries a SASL message from the client, and the server's response
-(KIP-152).
+"""SaslAuthenticate (key 36): carries a SASL message and the server's response (KIP-152).
 
 Version 1 returns the lifetime of the session (KIP-368), and version 2 is flexible.
 """

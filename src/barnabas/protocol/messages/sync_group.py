@@ -1,5 +1,4 @@
-"""SyncGroup (key 14): the leader sends all assignments, and every member receives its own
-assignment.
+"""SyncGroup (key 14): the leader sends all assignments, and each member receives its own.
 
 Version 3 introduced static members (KIP-345), and version 4 is flexible. Version 5 adds the
 protocol, so that a difference from the member's protocol is detected (KIP-559).

@@ -1,5 +1,4 @@
-"""UpdateMetadata (key 6): the controller sends a broker the metadata that the broker's clients
-need.
+"""UpdateMetadata (key 6): the controller sends a broker the metadata that its clients need.
 
 Version 1 adds all endpoints of a broker, version 2 adds the rack, version 3 adds the names of the
 listeners, and version 4 adds offline replicas. Version 5 groups partitions by topic and adds the

@@ -1,5 +1,4 @@
-"""WriteTxnMarkers (key 27): a coordinator writes markers to partitions that are led by other
-brokers.
+"""WriteTxnMarkers (key 27): a coordinator writes markers to partitions that other brokers lead.
 
 Admin clients also send it in order to abort a hanging transaction (KIP-664). Version 1 is flexible.
 """

@@ -107,8 +107,8 @@ class StopReplica(NamedTuple):
 class IsrMember(NamedTuple):
     """A member of a proposed ISR, with the epoch of its broker's registration (KIP-903).
 
-    The `broker_epoch` is -1 if it is unknown. If the broker has restarted since the proposal, it
-    may have lost records.
+    The `broker_epoch` is -1 if it is unknown. If the broker has registered again since, it may have
+    lost records.
     """
 
     broker_id: int

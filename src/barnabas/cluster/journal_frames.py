@@ -12,8 +12,8 @@ Frames after a damaged one are read as well.
     earlier:  u32 length of the payload | u32 CRC-32 of the payload | payload
 
 The number of unsynced commits makes it possible to tell damage from a crash. A power failure may
-destroy any part of the data that was not synced, even an earlier frame and not a later one. But if
-a later frame proves that a missing frame was on disk, something else destroyed it.
+destroy any part of the data that was not synced, so an earlier frame may be lost while a later one
+is kept. But if a later frame proves that a missing frame was on disk, something else destroyed it.
 
 The count distinguishes a crash from damage. A power failure may lose any part of the unsynced data,
 possibly an earlier frame but not a later one. However, if a later frame proves that a missing frame

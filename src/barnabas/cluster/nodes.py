@@ -47,11 +47,10 @@ class Effect(NamedTuple):
 
 
 class Node:
-    """A node. `children_created` is the number of children created so far, which is used for
-    sequential names.
+    """A node. `children_created` counts all children ever created, for sequential names.
 
-    The number is greater if a numbered child was imported from another tree, because the next
-    number must be greater than that child's.
+    The count is greater if a numbered child was imported from another tree, because the next number
+    must exceed the number of that child.
     """
 
     __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")

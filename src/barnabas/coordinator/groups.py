@@ -294,7 +294,7 @@ class Groups:
     ) -> None:
         """Apply the record at this offset of the log.
 
-        If it was written in a transaction, the producer is named.
+        If it was written in a transaction, its producer is passed too.
         """
         key, value = record
         if isinstance(key, OffsetCommitKey):

@@ -68,7 +68,7 @@ class RebalanceLog:
     def end(
         self, now: Now, group_id: str, generation: int, members: int, moved: Movement
     ) -> RebalanceEvent:
-        """End the rebalance when the group is stable or empty. Return the event to log."""
+        """End the rebalance if the group is stable or empty. Return the event to store and log."""
         duration_ms = now.monotonic_ms - self.begun_ms
         count = counted(members, "member") if members else "empty"
         line = (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GroupConfig(NamedTuple):
-    """The settings of `Groups`, taken from the broker's configuration."""
+    """The settings of the group coordinator, taken from the broker's configuration."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
@@ -38,7 +38,7 @@ class GroupConfig(NamedTuple):
 
 
 class TransactionConfig(NamedTuple):
-    """The settings of `Transactions`, taken from the broker's configuration."""
+    """The settings of the transaction coordinator, taken from the broker's configuration."""
 
     max_timeout_ms: int = 900_000
     """The maximum timeout that a producer can request."""

@@ -211,7 +211,7 @@ class Transactions:
         return Owner(spare_id, 0)
 
     def _fence(self, ticket: int, transaction: Transaction, now: Now) -> Decision:
-        """Abort the transaction. The producer gets its epoch only after the end of it."""
+        """Abort the transaction. The producer receives an epoch only after it has ended."""
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
         decision = self._decide(transaction.with_fenced_producer(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
@@ -536,7 +536,7 @@ def _only_reply(ticket: int, answer: Message) -> Decision:
 
 
 def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
-    """Return the id and epoch that the producer claims to have, or None if none (KIP-360)."""
+    """Return the id and epoch that the producer sent as its current ones, if any (KIP-360)."""
     claimed = Owner(request.producer_id, request.producer_epoch)
     if claimed == _NO_OWNER:
         return None

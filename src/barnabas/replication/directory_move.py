@@ -1,6 +1,6 @@
 """Decides on the next step while a replica is moved to another log directory (KIP-113).
 
-This is pure.
+This module is pure.
 
 The future replica copies batches from the current replica, which continues to serve clients. It is
 flushed at regular intervals, so the move never has to wait long for the disk at its end. When only

@@ -1,4 +1,4 @@
-"""Explains why a request is allowed or denied by the rules of a cluster. This is pure.
+"""Explains why a request is allowed or denied by the rules of a cluster. This module is pure.
 
 The decision itself is made by `AclRules`. The users in `super.users` are not part of the rules.
 """

@@ -1,4 +1,4 @@
-"""Fetches tokens from an identity provider, for clients that authenticate with them (RFC 6749).
+"""Fetches tokens from an identity provider for clients (RFC 6749, 4.4).
 
     org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required
         clientId="orders" clientSecret="..." scope="kafka";

@@ -1,6 +1,6 @@
 """Verifies JSON web tokens: the signature, the issuer, the audience, the times and the scope.
 
-This is pure.
+This module is pure.
 
 A token is accepted only if it was signed with a private key: `none` proves nothing, and if HS256
 were accepted, anyone could use the public key as the secret and sign tokens. The reasons for a

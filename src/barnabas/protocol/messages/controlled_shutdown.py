@@ -1,4 +1,4 @@
-"""ControlledShutdown (key 7): a stopping broker asks the controller to move its leaders away.
+"""ControlledShutdown (key 7): a stopping broker asks the controller to move leadership away.
 
 Version 2 adds the broker epoch (KIP-380), and version 3 is flexible.
 """

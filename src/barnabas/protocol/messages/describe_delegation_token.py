@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (key 41): returns the tokens that the user may use (KIP-48).
+"""DescribeDelegationToken (key 41): returns tokens that the user may use, with secrets (KIP-48).
 
 Version 2 is flexible, and version 3 adds the requester of a token (KIP-373).
 """

@@ -131,8 +131,7 @@ class IsrProposal(NamedTuple):
 
 
 class IsrAnswer(NamedTuple):
-    """The response to an ISR proposal: an error code or, if it is 0, the partition's current state.
-    """
+    """The response to an ISR proposal: an error code or, if 0, the partition's current state."""
 
     error_code: int
     leader: int = -1

@@ -180,8 +180,7 @@ def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: in
 
 
 def _raise_epoch(data: Data, name: TopicPartition, new_epoch: int) -> bool:
-    """Raise the state's leader epoch if the log has a newer one, and return whether it was raised.
-    """
+    """Raise the state's leader epoch if the log has a newer one; return whether it was raised."""
     path = layout.state_path(*name)
     state = layout.decode_state(*name, data[path])
     if state.leader_epoch >= new_epoch - 1:

@@ -42,8 +42,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_warning(environ: Mapping[str, str]) -> str | None:
-    """Return a warning that lists the variables starting with KAFKA_ for which there is no config.
-    """
+    """Return a warning that lists the KAFKA_ variables for which there is no config."""
     ignored = sorted(
         variable
         for variable, value in environ.items()

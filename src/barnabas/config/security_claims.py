@@ -19,8 +19,7 @@ _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does this in front of Z
 
 
 class Claim(NamedTuple):
-    """A security feature that a setting promises, an alternative, and values that promise nothing.
-    """
+    """A security feature that a setting promises, an alternative, and harmless values."""
 
     promise: str
     way_out: str
@@ -77,7 +76,7 @@ def broken_promise(name: str, text: str) -> str | None:
 
 
 def _base(name: str) -> str:
-    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, with or without mechanism.
+    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, with any mechanism or none.
     """
     if not name.startswith("listener.name."):
         return ""

@@ -177,9 +177,7 @@ class Controller:
         return _abandon(self._draft(), topics)
 
     def with_departing(self, name: str) -> TopicImage | None:
-        """Return the topic, including its departing brokers, so that their logs are deleted as
-        well.
-        """
+        """Return the topic, including departing brokers, so that their logs are deleted too."""
         topic = self.image.topics.get(name)
         if topic is None or not self._departing:
             return topic
@@ -196,9 +194,7 @@ class Controller:
         return topic._replace(partitions=partitions)
 
     def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
-        """Finish deletions: delete all nodes in `paths` (children first, the deletion request
-        last).
-        """
+        """Finish deletions: delete all nodes in `paths` (children first, the request last)."""
         names = tuple(names)
         self._deleting.difference_update(names)
         self._forget_departed(names)
@@ -430,8 +426,7 @@ class Controller:
         return _decision_of(draft), outcomes
 
     def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
-        """Elect preferred leaders for brokers that lead too few of the partitions that prefer them.
-        """
+        """Elect preferred leaders for brokers that lead too few of their preferred partitions."""
         draft = self._draft()
         draft.because = "its preferred leader led too few of its partitions (automatic rebalance)"
         preferred_leader.rebalance(draft, max_imbalance_percent)
@@ -440,8 +435,7 @@ class Controller:
     def reassign(
         self, requested: Mapping[TopicPartition, Sequence[int] | None]
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Move partitions to these replicas (KIP-455). If the replicas are None, cancel the move.
-        """
+        """Move partitions to these replicas (KIP-455). For None, cancel the move."""
         draft = self._draft()
         outcomes: dict[TopicPartition, KafkaError | None] = {}
         for name, replicas in requested.items():

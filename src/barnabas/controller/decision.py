@@ -64,8 +64,7 @@ class Decision(NamedTuple):
     unclean_elections: int = 0
     notes: tuple[str, ...] = ()
     departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
-    """The brokers that still have to delete their logs, for each partition for which they changed.
-    """
+    """The brokers that still have to delete their logs, for partitions for which they changed."""
     changes: tuple[PartitionChange, ...] = ()
     losses: Mapping[int, str] = MappingProxyType({})
     """The reasons why brokers are no longer live, by broker id."""

@@ -66,8 +66,7 @@ def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
 
 
 def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
-    """Send these partitions to all brokers; complete moves that were waiting for a replica to join.
-    """
+    """Send these partitions to all brokers; complete moves that were waiting for a replica."""
     for name in names:
         partition = draft.get(name)
         if partition is None:

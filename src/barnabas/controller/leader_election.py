@@ -57,8 +57,7 @@ def succeed(
 def elect(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Return the partition with a new leader, or None if it needs none or no replica is eligible.
-    """
+    """Return the partition with a new leader; None if none is needed or no replica is eligible."""
     offline = partition.offline_replicas
     # If the leader is live and its log directory works, it remains the leader (KIP-112).
     if partition.leader in live and partition.leader not in offline:

@@ -73,8 +73,7 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Return whether there is no leader and the last ISR member, now back, may have lost records.
-    """
+    """Return whether no one leads and the last ISR member, now back, may have lost records."""
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
     if len(partition.isr) != 1 or len(partition.replicas) == 1:
@@ -84,8 +83,7 @@ def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -
 
 
 def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
-    """Return whether a partition in doubt must wait until the log ends of all replicas are known.
-    """
+    """Return whether a partition in doubt must wait for the log ends of all replicas."""
     # If one in-sync replica is enough, acks=all does not guarantee a second copy, so there is no
     # point in asking the other replicas. If unclean elections are allowed, availability is more
     # important.

@@ -60,8 +60,7 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
 
 
 def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
-    """Elect preferred leaders for each broker that leads too few of the partitions that prefer it.
-    """
+    """Elect preferred leaders for each broker that leads too few of its preferred partitions."""
     for balance in _balances(draft).values():
         # Do not move leaders unless the percentage exceeds leader.imbalance.per.broker.percentage.
         if 100 * len(balance.not_led) <= max_imbalance_percent * len(balance.total):

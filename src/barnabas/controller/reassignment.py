@@ -141,8 +141,7 @@ def _begin(
 
 
 def _leader_among(draft: Draft, partition: PartitionImage, targets: tuple[int, ...]) -> int:
-    """Return the current leader if it is a live target, otherwise the first target that can lead.
-    """
+    """Return the current leader if it is a live target, or else the first target that can lead."""
     if partition.leader in targets and draft.has_leader(partition):
         return partition.leader
     for replica in targets:

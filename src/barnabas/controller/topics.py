@@ -45,8 +45,7 @@ class NewTopic(NamedTuple):
 
 
 def may_collide(name: str) -> bool:
-    """Return whether the name contains `.` or `_`, the characters that `check_collision` compares.
-    """
+    """Return whether the name contains `.` or `_`, which `check_collision` compares."""
     return "." in name or "_" in name
 
 

@@ -197,9 +197,7 @@ class Group:
         return self._joined_count == len(self.members) and not self.pending
 
     def check_member(self, member_id: str, instance_id: str | None) -> type[KafkaError] | None:
-        """Return the error for a request that claims to come from this member, or None if it is
-        valid.
-        """
+        """Return the error for a request that claims to come from this member, or None if valid."""
         if instance_id is not None:
             current = self.static_member(instance_id)
             if current is None:

@@ -279,9 +279,7 @@ class Offsets:
     def tombstones(
         self, group_id: str, topics: Container[str] | None = None
     ) -> tuple[StateRecord, ...]:
-        """Return tombstones for the group's committed and pending offsets, in all topics or in
-        these.
-        """
+        """Return tombstones for a group's committed and pending offsets, in all topics or these."""
         group = self.groups.get(group_id)
         if group is None:
             return ()

@@ -160,8 +160,7 @@ _WITH_EXPIRY = 1  # the version of an offset that has its own expiry time
 
 
 def encode_record(key: Message, value: Message | None) -> KeyValue:
-    """Encode a record as Kafka 3.9 does. If `value` is None, it is a tombstone. Raises ValueError.
-    """
+    """Encode a record as Kafka 3.9 does; a value of None is a tombstone. Raises ValueError."""
     if isinstance(key, OffsetCommitKey):
         return _encode_offset(key, value)
     name = _encode(key, _WRITTEN[type(key)])

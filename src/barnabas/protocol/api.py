@@ -61,9 +61,7 @@ class Api:
         self.stem = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
         self.min_version, self.max_version = versions
         self.flexible_from = flexible_from
-        """The first version with compact lengths and tagged fields (KIP-482), or NEVER if there is
-        none.
-        """
+        """The first version with compact lengths and tagged fields (KIP-482), or NEVER."""
         self.keeps_buffer = keeps_buffer
         """True if the records in a request are used in the receive buffer, without copying them.
 

@@ -104,9 +104,7 @@ class DirectoryMove:
         return Switch() if self._is_prepared else Prepare()
 
     def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:
-        """Record how many bytes were appended, and whether they reached the end of the current
-        replica.
-        """
+        """Record the appended bytes, and whether they reached the end of the current replica."""
         self._unflushed_bytes += size_bytes
         self._is_close = reached_end
 

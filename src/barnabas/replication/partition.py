@@ -82,8 +82,7 @@ class Advance(NamedTuple):
 
 
 class ProposeIsr(NamedTuple):
-    """Send this proposal to the controller until it responds; pass the response to `on_isr_answer`.
-    """
+    """Send this proposal to the controller until it responds; then call `on_isr_answer`."""
 
     proposal: IsrProposal
 
@@ -511,7 +510,7 @@ class Partition:
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """Return when the follower last had all of the leader's records; if never, a time long ago.
+        """Return when a follower last had all of the leader's records; if never, a time long ago.
         """
         return self._followers[replica].caught_up_at_ms
 

@@ -1,6 +1,4 @@
-"""Converts Java's binary key stores, PKCS12 and JKS, to PEM. For PKCS12, the extra `security` must
-be installed.
-"""
+"""Converts Java's binary key stores, PKCS12 and JKS, to PEM. PKCS12 needs the extra `security`."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ _KEYTOOL = "keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststor
 
 
 def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
-    """Return the private key and the chain in a PKCS12 store as PEM. Raises ValueError or
-    ConfigError.
-    """
+    """Return the key and the chain in a PKCS12 store as PEM. Raises ValueError or ConfigError."""
     # Java requires this too, because keytool does not give the key a password of its own.
     if key_password and key_password != password:
         raise ValueError("the key in a PKCS12 store must have the store's password")

@@ -30,16 +30,14 @@ _VERSIONS = (1, 2)
 
 
 class JksKey(NamedTuple):
-    """A private key in its protected form, and its chain in DER. The chain starts with the key's
-    own certificate.
-    """
+    """A private key as stored, and its chain in DER, which starts with its own certificate."""
 
     protected: bytes
     chain: list[bytes]
 
     def plain(self, password: str) -> bytes:
-        """Return the key as PKCS8 in DER. Raises ValueError if the key is damaged or the password
-        is wrong.
+        """Return the key as PKCS8 in DER. Raises ValueError if it is damaged or the password is
+        wrong.
         """
         blob = _protected_octets(self.protected)
         salt, hidden, check = (

@@ -97,6 +97,5 @@ class OAuthBearerClient:
         return f"n,,\x01auth=Bearer {self._token}\x01{more}\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Acknowledge an error from the broker, which then rejects the client with an error text.
-        """
+        """Acknowledge an error from the broker, which then rejects the client with a text."""
         return _UNDERSTOOD if challenge else None

@@ -58,8 +58,7 @@ def check_directory(path: Path) -> None:
 
 
 def check_secrets(paths: Iterable[Path]) -> None:
-    """Raise ConfigError for files that others may write, and warn about files that others may read.
-    """
+    """Raise ConfigError for files that others may write; warn about files that others may read."""
     if not hasattr(os, "geteuid"):
         return
     for path in paths:

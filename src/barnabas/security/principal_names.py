@@ -132,9 +132,7 @@ def _expand(part: re.Match[str], match: re.Match[str]) -> str:
 
 
 def subject_of(certificate: bytes) -> str:
-    """Return the subject of a certificate in DER. Raises ValueError if the bytes are not a
-    certificate.
-    """
+    """Return the subject of a certificate in DER. Raises ValueError for any other bytes."""
     subject = elements(subject_element(certificate).content)
     return ",".join(reversed([_relative_name(each.content) for each in subject if each.tag == SET]))
 

@@ -81,13 +81,16 @@ SECURED_PART := \
 	$(addprefix tests/integration/test_,secured_suites.py kill.py moving_coordinators.py) \
 	$(addprefix tests/conformance/test_,topics.py mixed_group.py transactions_java.py)
 
+# Each worker collects all files, and few of the quick tests' files have a slow test, too.
+SLOW_FILES = $(OTHERS) $(shell grep -rl --include='test_*.py' mark.slow $(QUICK))
+
 # A red part does not keep the next one from running: one run shows all that is wrong.
 test: $(VENV)/classes.stamp
 	@$(call QUICK_TESTS); status=$$?; \
 	$(BIN)/python -m pytest $(BY_FILE) -m 'not slow and not soak' $(OTHERS) && exit $$status
 
 test-all: $(VENV)/classes.stamp
-	@$(BIN)/python -m pytest $(BY_FILE) -m 'slow and not soak' tests; status=$$?; \
+	@$(BIN)/python -m pytest $(BY_FILE) -m 'slow and not soak' $(SLOW_FILES); status=$$?; \
 	$(SECURED) $(SECURED_PART) && exit $$status
 
 # What the quick tests write is in memory where there is a gigabyte for it: half of their time in the

@@ -1,7 +1,7 @@
 """Accepts connections from one listening socket, as fast as the limits allow.
 
-The loop's `create_server` is unsuitable: at a limit, connections must stay in the kernel's backlog
-instead of being accepted and dropped.
+asyncio's `create_server` cannot be used here: when a limit is reached, new connections must stay in
+the kernel's backlog, but `create_server` would have accepted and dropped them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAUSE_AFTER_ERROR_MS = 1000  # out of file descriptors: an immediate retry woul
 
 
 class Acceptor:
-    """Accepts connections from one listening socket between `start` and `close`."""
+    """Accepts connections from one listening socket, from `start` until `close`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Acceptor:
         connections: Connections,
         tls: ServerTls | None = None,
     ) -> None:
-        """`tls` performs the TLS handshake; None means no encryption."""
+        """`tls` performs the TLS handshake. If it is None, connections are not encrypted."""
         self._socket = listening
         self._tls = tls
         self._listener = listener
@@ -58,7 +58,7 @@ class Acceptor:
             self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def close(self) -> None:
-        """Stop accepting. The router owns the accepted connections."""
+        """Stop accepting connections. Those already accepted belong to the router and stay open."""
         self._is_closed = True
         self._pause(UNTIL_ONE_CLOSES)
         if self._timer is not None:
@@ -132,7 +132,9 @@ class Acceptor:
         task.add_done_callback(self._adopting.pop)
 
     def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
-        """Close a connection unread after this time: its address opens connections too fast."""
+        """Close this connection after the given time without reading from it. Its address opens
+        connections too fast.
+        """
         # Throttled connections must not use up the file descriptors.
         if len(self._throttled) >= _MOST_THROTTLED:
             oldest = next(iter(self._throttled))

@@ -1,4 +1,4 @@
-"""Describes a client connection to handlers: its listener, principal and addresses (SE-1)."""
+"""Describes a client connection to the handlers: its listener, principal and addresses (SE-1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.security.acl import Principal
 
 
 class ClientConnection:
-    """A client connection, shared by the contexts of all its requests."""
+    """A client connection. The contexts of all requests on the connection refer to this object."""
 
     __slots__ = (
         "address",
@@ -23,10 +23,13 @@ class ClientConnection:
         self.listener = listener
         self.principal = principal
         self.by_token = False
-        """True if the client used a delegation token, and therefore cannot create tokens."""
+        """True if the client authenticated with a delegation token, in which case it may not create
+        tokens.
+        """
         self.by_mechanism = ""
         """The SASL mechanism with which the client authenticated."""
         self.address = address
         self.local_host = local_host
         self.verified_topics: set[str] = set()
-        """The topics for which the client has sent a compressed batch that was checked in full."""
+        """The topics for which the client has sent a compressed batch that passed the full check.
+        """

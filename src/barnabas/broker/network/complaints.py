@@ -1,9 +1,9 @@
-"""Limits log lines about clients, which could otherwise flood the log.
+"""Limits the log lines written about clients, so that no client can flood the log.
 
-A misconfigured client reconnects several times a second; a hostile client reconnects as fast as it
-can, with a different error each time. So each reason is logged once per address and minute, with
-limits on the reasons per address and on the total number of lines (a few hundred). Suppressed lines
-are counted.
+A misconfigured client reconnects several times a second. A hostile client reconnects as fast as it
+can, with a different error each time. Each reason is therefore logged only once per address and
+minute. The number of reasons per address and the total number of lines (a few hundred) are limited
+as well. Suppressed lines are counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MINUTE_MS = 60_000
 
 
 class Complaints:
-    """Logs one broker's client errors, within the limits above."""
+    """Logs the client errors of one broker within these limits."""
 
     __slots__ = ("_began_at_ms", "_clock", "_count", "_left_out", "_log", "_said")
 
@@ -46,9 +46,9 @@ class Complaints:
         level: int = logging.WARNING,
         bug: Exception | None = None,
     ) -> None:
-        """Log an event on a connection from `address`, with its reason.
+        """Log something that happened on a connection from `address`, with the reason.
 
-        `bug` is an internal error, which is logged with its traceback.
+        `bug` is an internal error; it is logged with its traceback.
         """
         # A line below the log level must not count against the limits.
         if not self._log.isEnabledFor(level):

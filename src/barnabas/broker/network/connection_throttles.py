@@ -1,8 +1,8 @@
-"""Adds events for connections that hit the limit of an address, a listener or the broker (IN-1).
+"""Adds an event when connections hit the limit of an address, a listener or the broker (IN-1).
 
-Rejected clients retry at once, so each address and limit gets at most one event a minute. The event
-counts the repetitions since the last one. The total number of events is also limited
-(`broker.event_limit`). Accepted connections incur no cost.
+Rejected clients retry at once, so at most one event per minute is added for each address and limit.
+The event says how often the limit was hit since the previous event. The total number of events is
+limited too (`broker.event_limit`). A connection that is accepted costs nothing here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOO_FAST = "open connections less often and reuse them, or raise {}"
 
 
 class ConnectionThrottles:
-    """Adds one broker's events, within the limits above."""
+    """Adds the events of one broker within these limits."""
 
     __slots__ = ("_events", "_limit")
 
@@ -42,7 +42,8 @@ class ConnectionThrottles:
         )
 
     def on_refused(self, address: Address, limit: str, cause: str) -> None:
-        """Report a connection closed at once because its address has too many."""
+        """Report a connection that was closed at once because its address has too many connections.
+        """
         host, port = address
         event = Event(
             "connection-refused",
@@ -54,7 +55,9 @@ class ConnectionThrottles:
         self._add(event, (limit, host))
 
     def on_throttled(self, host: str, excess: Excess, throttle_ms: int) -> None:
-        """Report a connection to close late and unread: its address opens them too fast."""
+        """Report a connection that will be closed later without being read, because its address
+        opens connections too fast.
+        """
         limit, rate = excess
         cause = (
             f"connection_creation_rate of the address is {limit:.10g} connections/s, and the "
@@ -64,7 +67,7 @@ class ConnectionThrottles:
         self._add(_throttle(text, cause, _TOO_FAST, "its quota"), ("rate", host))
 
     def on_delayed(self, listener: str, limit: str, cause: str) -> None:
-        """Report that a listener leaves connections waiting."""
+        """Report that a listener does not accept the connections that are waiting."""
         text = f"listener {listener} leaves connections waiting: {cause}"
         words = _TOO_FAST if limit == "max.connection.creation.rate" else _TOO_MANY
         self._add(_throttle(text, cause, words, limit), (limit, listener))

@@ -6,8 +6,8 @@
     connection_creation_rate per address   accepted, then closed late and unread
     RLIMIT_NOFILE                          not accepted while only reserved descriptors are left
 
-This module only counts and decides; acceptors act on its decisions, and are notified when a
-connection closes.
+This module only counts connections and makes the decisions. The acceptors carry them out, and are
+notified when a connection closes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Connections:
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:
-        """Apply new limits; open connections stay open."""
+        """Apply new limits. Connections that are already open stay open."""
         self._config = config
         self._per_host = config.int(_PER_HOST)
         self._overrides = _overrides(config.str("max.connections.per.ip.overrides"))
@@ -83,7 +83,9 @@ class Connections:
         return self._by_listener.total()
 
     def families(self) -> Iterator[Family]:
-        """Yield connection counts by listener, under Kafka's network processor names."""
+        """Yield the number of connections of each listener, under the names of Kafka's network
+        processors.
+        """
         mbean = "kafka_server_socket_server_metrics_"
         failures = {listener: self._failed[listener] for listener in self._opened}
         for kind, name, sentence, counts in (
@@ -109,13 +111,15 @@ class Connections:
         yield counter("barnabas_refused_connections_total", sentence, samples)
 
     def add_listener(self, callback: Callable[[], None]) -> None:
-        """Register a callback for each closed connection and each change of the limits."""
+        """Register a callback that is called when a connection closes and when the limits change.
+        """
         self._freed.append(callback)
 
     def wait_ms(self, listener: str) -> int:
         """Return how long the listener must wait before it accepts the next connection.
 
-        UNTIL_ONE_CLOSES means to wait for the callback passed to `add_listener`.
+        UNTIL_ONE_CLOSES tells the listener to wait for the callback that was passed to
+        `add_listener`.
         """
         if len(self) >= self._limit(_MOST):
             return UNTIL_ONE_CLOSES
@@ -130,7 +134,8 @@ class Connections:
         return max(0, int(next_at_ms - now_ms))
 
     def _are_descriptors_short(self) -> bool:
-        """Return whether one more connection would take a descriptor reserved for files."""
+        """Return whether another connection would use a file descriptor that is reserved for files.
+        """
         now_ms = self._clock.monotonic_ms()
         if self._free <= 0 or now_ms >= self._count_at_ms:
             self._count_at_ms = now_ms + _COUNT_EVERY_MS
@@ -143,7 +148,7 @@ class Connections:
         return self._is_short
 
     def refusal(self, host: str) -> str | None:
-        """Return the reason to refuse this address another connection, or None to accept it."""
+        """Return the reason why this address may not open another connection, or None if it may."""
         # Overrides may write an address in any notation, so compare normalized forms.
         limit = self._overrides.get(java_host(host), self._per_host)
         if self._by_host[host] < limit:
@@ -151,7 +156,9 @@ class Connections:
         return f"{host} already has {limit} connections, the limit set by {_PER_HOST}"
 
     def throttle_ms(self, host: str) -> int:
-        """Return how long to hold a throttled connection before closing it, or 0 to accept it."""
+        """Return how long to hold a throttled connection before it is closed, or 0 to accept it at
+        once.
+        """
         if not self.ip_quotas.is_active:
             return 0
         return self.ip_quotas.throttle_ms(host, self._clock.monotonic_ms())
@@ -171,18 +178,18 @@ class Connections:
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 
     def on_refused(self, address: Address, reason: str) -> None:
-        """Report a connection closed for this reason (see `refusal`)."""
+        """Report a connection that was closed for this reason (see `refusal`)."""
         self._refused[_PER_HOST] += 1
         self._events_of_limits().on_refused(address, _PER_HOST, reason)
 
     def on_throttled(self, host: str, throttle_ms: int) -> None:
-        """Report a connection held for this time and then closed (see `throttle_ms`)."""
+        """Report a connection that is held for this time and then closed (see `throttle_ms`)."""
         self._refused[CONNECTION_RATE] += 1
         excess = self.ip_quotas.last_excess(host)
         self._events_of_limits().on_throttled(host, excess, throttle_ms)
 
     def on_delayed(self, listener: str) -> None:
-        """Report a connection that the listener leaves waiting (see `wait_ms`)."""
+        """Report that the listener leaves a connection waiting (see `wait_ms`)."""
         if self._is_short:  # an error has been logged
             return
         for name in ("", listener):
@@ -210,7 +217,7 @@ class Connections:
         return self._throttles
 
     def on_login_failed(self, login: FailedLogin) -> None:
-        """Count a failed authentication; add an event if the limits allow one."""
+        """Count a failed authentication, and add an event if the limits allow it."""
         self._failed[login.listener] += 1
         if self._failed_logins is None:
             from barnabas.broker.network.failed_logins import FailedLogins  # loaded on first use

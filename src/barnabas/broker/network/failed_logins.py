@@ -1,12 +1,13 @@
-"""Adds an event for each failed authentication, by SASL or by a TLS certificate (IN-1).
+"""Adds an event for each failed authentication, whether by SASL or by TLS certificate (IN-1).
 
-Anyone who reaches the listener can fail any number of times, under any name, so events are limited
-per address and in total (`broker.event_limit`). A counter includes every failure.
+Anyone who can reach the listener can fail to authenticate any number of times, under any name. The
+number of events is therefore limited, both per address and in total (`broker.event_limit`). A
+counter includes every failure, even if no event is added.
 
-An event names the user only if that user exists: any other name may be a password typed into the
-wrong field. Unlike the response to the client, the events therefore reveal which users exist; but
-anyone allowed to read them may also describe SCRAM users. An unknown user and a wrong password have
-the same cause.
+An event names the user only if that user exists, because any other name may be a password typed
+into the wrong field. The events therefore reveal which users exist, while the response to the
+client does not. This is acceptable: anyone who is allowed to read the events may also describe
+SCRAM users. The cause reported for an unknown user is the same as for a wrong password.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _log = logging.getLogger(__name__)
 KIND: Final = "authentication-failed"
 EVENTS_PER_ADDRESS: Final = 10
 EVENTS: Final = 50
-"""The maximum number of events per minute, across all addresses: lower than for denied access,
-because these clients are strangers.
+"""The maximum number of events per minute, across all addresses. It is lower than the limit for
+denied access, because these clients are not known to the broker.
 """
 
 _LONGEST_NAME = 100
@@ -39,23 +40,24 @@ _LONGEST_REASON = 500
 
 
 class FailedLogin(NamedTuple):
-    """A client that failed to authenticate; unknown fields are empty."""
+    """A client that failed to authenticate. Fields that are not known are empty."""
 
     listener: str
     address: Address
     reason: str
-    """The reason to log, which may be more specific than the response to the client."""
+    """The reason to log. It may be more specific than the reason in the response to the client."""
     is_tls: bool = False
-    """True if the TLS handshake failed; False if SASL did."""
+    """True if the TLS handshake failed, False if SASL authentication failed."""
     mechanism: str = ""
-    """The SASL mechanism; empty if the client has not chosen one."""
+    """The SASL mechanism, or an empty string if the client has not chosen one."""
     user: str = ""
-    """The existing user that the client claimed to be, without proof."""
+    """The existing user whose name the client gave. The client has not proved that it is this user.
+    """
     client_id: str = ""
 
 
 class FailedLogins:
-    """Adds one broker's events, within the limits above."""
+    """Adds the events of one broker within these limits."""
 
     __slots__ = ("_events", "_limit")
 
@@ -66,7 +68,7 @@ class FailedLogins:
         )
 
     def add(self, login: FailedLogin) -> None:
-        """Add an event for a failure, if the limits allow one."""
+        """Add an event for a failed authentication if the limits allow it."""
         host = login.address[0]
         reason = printable_within(login.reason, _LONGEST_REASON)
         user = printable_within(login.user, _LONGEST_NAME)

@@ -1,4 +1,4 @@
-"""Closes connections idle for `connections.max.idle.ms`."""
+"""Closes connections that have been idle for `connections.max.idle.ms`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORTEST_INTERVAL_MS = 100  # regardless of the configuration
 
 
 class IdleConnections:
-    """Closes idle connections between `start` and `close`; disabled if the setting is negative."""
+    """Closes idle connections, from `start` until `close`. A negative setting disables this."""
 
     __slots__ = ("_clock", "_config", "_routers", "_task")
 

@@ -24,7 +24,7 @@ _EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 
 class Listener(NamedTuple):
-    """An entry of `listeners`, with its protocol from `listener.security.protocol.map`."""
+    """An entry of `listeners`, with its security protocol from `listener.security.protocol.map`."""
 
     name: str
     host: str
@@ -33,7 +33,7 @@ class Listener(NamedTuple):
 
     @property
     def address_here(self) -> str:
-        """Return the address that a client on this machine connects to."""
+        """Return the address to which a client on this machine connects."""
         return _address("localhost" if self.host in _EVERY_ADDRESS else self.host, self.port)
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ def _address(host: str, port: int) -> str:
 
 
 def parse_listeners(key: str, text: str) -> list[Listener]:
-    """Parse a list of listeners. Raises ConfigError with the invalid entry."""
+    """Parse a list of listeners. Raises ConfigError, which names the entry that is invalid."""
     listeners = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, separator, address = entry.partition("://")
@@ -79,9 +79,10 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
 
 
 def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
-    """Return a warning for each listener bound to all addresses without authentication (SE-6).
+    """Return a warning for each listener that is bound to all addresses but requires no
+    authentication (SE-6).
 
-    Also warn about TLS that is configured but unused.
+    TLS that is configured but not used by any listener also gets a warning.
     """
     warnings = []
     if not any(listener.protocol.uses_tls for listener in listeners):
@@ -99,7 +100,7 @@ def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
 
 
 def _is_open(config: BrokerConfig, listener: Listener) -> bool:
-    """Return whether clients can connect without authentication."""
+    """Return whether clients can connect to this listener without authentication."""
     # A required client certificate authenticates the client.
     if listener.protocol is SecurityProtocol.SSL:
         return str(config.for_listener(listener.name, "ssl.client.auth")).lower() != "required"
@@ -107,7 +108,8 @@ def _is_open(config: BrokerConfig, listener: Listener) -> bool:
 
 
 def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
-    """Check that brokers can reach each other, as Kafka 3.9 does. Raises ConfigError.
+    """Check, as Kafka 3.9 does, that the brokers can reach each other. Raises ConfigError if they
+    cannot.
 
     A standalone broker needs no inter-broker listener.
     """
@@ -143,10 +145,10 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
 
 
 def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
-    """Return the configured buffer sizes, which accepted sockets inherit.
+    """Return the configured buffer sizes. Accepted sockets inherit them from the listening socket.
 
-    Kafka's default of 100 KiB is not applied: a fixed size would disable the kernel's own tuning,
-    which works better.
+    Kafka's default of 100 KiB is not applied. A fixed size would turn off the kernel's automatic
+    tuning, which works better.
     """
     return [
         (option, config.int(name))
@@ -161,7 +163,7 @@ def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
 def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
     """Return sockets bound to the listener's address.
 
-    Raises ConfigError with the address and a remedy, or OSError.
+    Raises ConfigError, with the address and a remedy, or OSError.
     """
     host: str | bytes | None = listener.host or None
     # Pass bytes: for a string, even an IP address, Python would load its IDNA codec.
@@ -222,10 +224,11 @@ def _bind_one(
 def advertised_endpoints(
     config: BrokerConfig, bound: list[Listener]
 ) -> tuple[tuple[Endpoint, ...], frozenset[str]]:
-    """Return the endpoints to register, and the names of listeners without an address to advertise.
+    """Return the endpoints to register, and the names of the listeners that have no address to
+    advertise.
 
-    A client of such a listener gets the address that it connected to. The endpoint to register has
-    this machine's host name, as in Kafka.
+    For a listener without an address, each client is told the address that it connected to, and the
+    registered endpoint has the host name of this machine, as in Kafka.
     """
     advertised = {
         listener.name: listener

@@ -1,15 +1,16 @@
-"""Caches encoded Metadata answers, so that equal requests share one response.
+"""Caches encoded Metadata responses, so that equal requests share one response.
 
-When three hundred clients start, two thousand partitions are described and encoded once, not three
-hundred times.
+When three hundred clients start and there are two thousand partitions, the partitions are described
+and encoded once instead of three hundred times.
 
     version, body of the request, listener, client --> body of the response
 
 Invariant: a cached response is used only while the cluster image and the client's grants are the
-same objects that it was built from. A response with an error for a topic is never cached: each
-denial must be logged, and the next request may create a missing topic.
+same objects from which the response was built. A response that contains an error for a topic is
+never cached, because each denial must be logged and because the next request may create a missing
+topic.
 
-While a response is being built, equal requests wait for it.
+While a response is being built, other equal requests wait for it.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _LONG_ANSWER = 2_000  # partitions; longer responses are encoded in a thread, of
 _AGAIN: Final = b""  # stands for a body whose client disconnected while building it
 
 Build = Callable[[memoryview], Message | Coroutine[Any, Any, Any]]
-"""Decodes the body of a request, handles it and returns the handler's outcome."""
+"""Decodes the body of a request, calls the handler and returns the handler's outcome."""
 
 Key = tuple[object, ...]
 
 
 class MetadataAnswers:
-    """Builds and caches the responses for one listener's connections."""
+    """Builds and caches the responses for the connections of one listener."""
 
     __slots__ = ("_building", "_grants", "_image", "_kept", "_most_bytes", "_node", "kept_bytes")
 
@@ -58,7 +59,7 @@ class MetadataAnswers:
     def answer(
         self, context: Context, header: RequestHeader, build: Build
     ) -> Encoded | Coroutine[Any, Any, Encoded]:
-        """Return the response if it is cached or already being built; otherwise build it."""
+        """Return the response if it is cached or is already being built; otherwise build it."""
         self._forget_old()
         key = self._key(context, bytes(header.body))
         body = self._kept.get(key)

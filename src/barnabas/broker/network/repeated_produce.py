@@ -1,17 +1,20 @@
-"""Handles Produce requests that repeat an earlier request of the connection with new records.
+"""Handles Produce requests that differ from an earlier request on the connection only in their
+records.
 
     key, version | correlation id | client id ... topic, 1 | partition, size | batch | no tags
     ~~~ as before ~~~          ~~~ as before ~~~                                      ~~~~~~~
 
-These are not duplicate batches, which `storage/producers.py` detects by sequence number, but new
-records in an identical frame. A producer that sends one partition per request (librdkafka always
-does) keeps repeating the same header bytes. They are decoded once, and the start and end of the
-response are encoded once. After that, the head of each frame is looked up instead of decoded, and
-the response is packed directly. A small request then takes a third less time.
+These are not the duplicate batches that `storage/producers.py` detects by their sequence numbers:
+the records are new, but the bytes around them are the same. A producer that sends one partition per
+request (as librdkafka always does) repeats the same header bytes again and again. The header is
+decoded once, and the start and end of the response are encoded once. From then on, the head of each
+frame is looked up instead of being decoded, and the response is packed directly. This makes a small
+request faster by a third.
 
-Invariant: each response is byte for byte the same as from `handlers.produce`. Other requests go to
-that handler, and both use the same append function. If the packed response cannot be sent (the
-write failed or replicas lag), it is decoded again and settled like the handler's.
+Invariant: each response is byte for byte what `handlers.produce` would send. That handler gets all
+other requests, and both ways use the same function to append. If the packed response cannot be sent
+because the write failed or replicas lag behind, it is decoded again and completed in the same way
+as the handler's response.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ _NO_TAGS = bytes(3)  # the empty tag sections of the partition, the topic and th
 
 
 class _Head:
-    """The decoded head of a frame, and the encoded parts of its response."""
+    """The decoded head of a frame, and the parts of its response that are already encoded."""
 
     __slots__ = ("acks", "grants", "pack", "prefix", "size", "tail", "timeout_ms", "topic")
 
@@ -87,7 +90,7 @@ _Entry = tuple[bytes, "Replica", int, _Head]
 
 
 class _Run(StagedRun):
-    """Consecutive repeated requests, whose responses are sent together."""
+    """Repeated requests that arrived one after the other. Their responses are sent together."""
 
     __slots__ = ("_entries", "append", "version")
 
@@ -121,7 +124,9 @@ class _Run(StagedRun):
 
 
 class RepeatedProduce:
-    """The known heads of Produce requests with one version and client id on one connection."""
+    """The known heads of the Produce requests on one connection that have one version and client
+    id.
+    """
 
     __slots__ = (
         "_behind_name",
@@ -136,7 +141,7 @@ class RepeatedProduce:
     )
 
     def __init__(self, context: Context, times: RequestTimes) -> None:
-        """`times` records the requests' metrics."""
+        """`times` is the object in which the metrics of the requests are recorded."""
         version = context.version
         self._context = context
         self._times = times
@@ -152,7 +157,7 @@ class RepeatedProduce:
         self._heads: dict[bytes, _Head] = {}
 
     def is_for(self, context: Context) -> bool:
-        """Return whether requests with this context can match the heads stored here."""
+        """Return whether a request with this context can match a head stored here."""
         own = self._context
         return (
             own.version == context.version
@@ -161,7 +166,7 @@ class RepeatedProduce:
         )
 
     def learn(self, frame: memoryview, request: ProduceRequest) -> None:
-        """Store the head of this request's frame, which the next frame may repeat."""
+        """Store the head of this request's frame, because the next frame may repeat it."""
         context = self._context
         topics = request.topic_data
         if (
@@ -187,7 +192,8 @@ class RepeatedProduce:
             self._heads[head] = _Head(request, context.version)
 
     def append(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Run stage one if the frame repeats a known head; otherwise return False."""
+        """Run stage one of the request if its frame repeats a known head; otherwise return False.
+        """
         name_at = self._name_at
         # If the topic requires a check of every record, the header is not enough.
         if len(frame) <= name_at or self._walks_all:

@@ -1,4 +1,4 @@
-"""Injects faults between a router and its handlers, for tests."""
+"""Injects faults between a router and its handlers, for use in tests."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from barnabas.protocol.codec import Message
 
 
 class ConnectionCut(BarnabasError):
-    """Raised to close a connection on purpose; not logged as a warning."""
+    """Raised to close a connection on purpose. No warning is logged for it."""
 
 
 class RequestFaults(Protocol):
-    """Decides what happens to each request; without faults, a router calls its handlers
-    directly.
-    """
+    """Decides what happens to each request. Without it, a router calls its handlers directly."""
 
     def handle(
         self, context: Context, request: Message, handler: Callable[[Context, Any], Outcome]
     ) -> Outcome:
-        """Run stage one of a request; return the handler's outcome, or a different one.
+        """Run stage one of a request, and return the handler's outcome or another one in its place.
 
-        If this method or the awaited outcome raises ConnectionCut, the connection is closed.
+        The connection is closed if ConnectionCut is raised by this method, or when the outcome that
+        it returned is awaited.
         """
         ...

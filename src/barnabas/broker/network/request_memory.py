@@ -1,13 +1,14 @@
-"""Limits the memory of requests being received, and of large requests until they are decoded.
+"""Limits the memory used by requests while they are received, and by large requests until they are
+decoded.
 
 The limit is `queued.max.request.bytes`, or an eighth of the machine's memory if that is not set. A
-request that fits into a connection's buffer does not count. Requests between brokers have a
-separate share, so that clients cannot stop replication by filling the memory.
+request that fits into its connection's buffer is not counted. Requests between brokers have a share
+of their own, so that clients cannot stop replication by filling the memory.
 
-A connection reserves memory only for the bytes that its client has sent, so announcing a large
-request costs nothing. A client that stops in the middle of a request would hold on to its memory.
-If other requests are waiting for memory, its connection is closed after
-`barnabas.request.stalled.ms` without enough progress.
+A connection reserves memory only for bytes that its client has already sent, so merely announcing a
+large request costs nothing. A client that stops in the middle of a request would keep its memory
+reserved. Therefore, if other requests are waiting for memory and the client makes too little
+progress within `barnabas.request.stalled.ms`, its connection is closed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 LEAST_BYTES: Final = 128 * 1024 * 1024
 SHARE: Final = 8
-"""The default limit is the machine's memory divided by this number."""
+"""The machine's memory is divided by this number to get the default limit."""
 LEAST_PROGRESS_BYTES: Final = 256 * 1024
 """A request is stalled if fewer bytes than this arrive within the stall time."""
 
@@ -42,7 +43,8 @@ _BROKERS_KEYS: Final = frozenset(
 
 
 def limit_bytes(config: BrokerConfig, machine_bytes: int) -> int:
-    """Return the limit for all requests in bytes; negative means no limit."""
+    """Return the limit for all requests in bytes. A negative number means that there is no limit.
+    """
     if config.is_set("queued.max.request.bytes"):
         given = config.int("queued.max.request.bytes")
         return given if given > 0 else _UNLIMITED  # as in Kafka, 0 or less means no limit
@@ -75,7 +77,9 @@ class RequestMemory:
         return self.pool, self._preferred.memory
 
     def serve(self, connection: Connection) -> None:
-        """Let requests from brokers on this connection use the separate share."""
+        """Let the requests on this connection use the brokers' share, because it comes from a
+        broker.
+        """
         connection.reservation.preferred = self._preferred
 
     def close(self) -> None:
@@ -84,7 +88,9 @@ class RequestMemory:
             self._timer.cancel()
 
     def _watch(self) -> None:
-        """Start watching the connections that hold memory, until memory is no longer short."""
+        """Start watching the connections that hold memory. The watch ends when memory is no longer
+        short.
+        """
         if self._timer is None:
             self._look()
 

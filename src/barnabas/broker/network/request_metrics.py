@@ -1,4 +1,5 @@
-"""Counts requests and errors per API, and the time that requests spend in each phase (IN-3).
+"""Counts requests and errors for each API, and measures the time that requests spend in each phase
+(IN-3).
 
     received --queue--> handler begins --local--> waits --remote--> answer --response queue--> sent
                                                                                           --send-->
@@ -9,10 +10,11 @@
     response queue  behind the responses to earlier requests of the connection
     send            while the client does not read; noted with its next request, not in the total
 
-Most requests never wait. Their local time is also their total time and is recorded once; waits are
-recorded only if there are any. Repeated Produce requests in one wake-up share a time because they
-share the write. Only one in sixteen of these wake-ups is measured per connection, because reading
-the clock twice and recording the time would cost five percent of a small request.
+Most requests never wait, so their local time is also their total time and is recorded only once.
+Waiting times are recorded only for requests that had to wait. Repeated Produce requests that arrive
+in one wake-up are written together, and therefore share one time. Each connection measures only one
+in sixteen of these wake-ups, because reading the clock twice and recording the time would add five
+percent to the cost of a small request.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ if TYPE_CHECKING:
 
 _MBEAN = "kafka.network:type=RequestMetrics,name="
 _AT_ONCE_NS = 50_000
-"""Shorter waits are not counted."""
+"""Waits shorter than this are not counted."""
 
 _FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
-"""As in Kafka, a Fetch is counted twice: as Fetch, and as FetchConsumer or FetchFollower."""
+"""As in Kafka, each Fetch is counted under two names: as Fetch, and as FetchConsumer or
+FetchFollower.
+"""
 
 _TIMES = (
     ("TotalTimeMs", "total", "Total time of a request, in ms"),
@@ -60,7 +64,8 @@ CountErrors = Callable[[Any, Errors], None]
 
 
 class RequestTimes:
-    """The counts and times for one version of an API, or for one kind of client."""
+    """The counts and times for one version of an API, or for the requests from one kind of client.
+    """
 
     __slots__ = (
         "errors",
@@ -77,9 +82,11 @@ class RequestTimes:
     def __init__(self) -> None:
         self.errors: Errors = defaultdict(int)
         self.untimed = 0
-        """The number of answered requests that the next measured time will represent."""
+        """The number of answered requests for which the next measured time will be recorded."""
         self.plain = Durations()
-        """The times of requests without a wait. The following fields are for all other requests."""
+        """The times of the requests that did not wait. The fields after this one are for all other
+        requests.
+        """
         self.total = Durations()
         self.local = Durations()
         self.queue = Durations()
@@ -88,7 +95,7 @@ class RequestTimes:
         self.send = Durations()
 
     def record(self, phases: tuple[int, int, int, int], requests: int = 1) -> None:
-        """Count `requests` requests with these times, in nanoseconds.
+        """Count this many requests, with these times in nanoseconds.
 
         The phases are queue, local, remote and response queue.
         """
@@ -112,7 +119,7 @@ class RequestTimes:
 
 
 class RequestMetrics:
-    """The metrics of all requests to one broker, on all of its listeners."""
+    """The metrics of all requests that one broker receives on its listeners."""
 
     __slots__ = ("_by_version", "_counters")
 
@@ -129,12 +136,14 @@ class RequestMetrics:
         return found
 
     def of_fetch(self, request: Any, version: int) -> RequestTimes:
-        """Return the counts for a Fetch; either of two fields identifies a follower."""
+        """Return the counts for a Fetch. The request is from a follower if either of the two fields
+        says so.
+        """
         is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         return self.of(FOLLOWER if is_follower else CONSUMER, version)
 
     def count_errors(self, times: RequestTimes, answer: Message) -> None:
-        """Count each error code in a response, at the top level and in its entries."""
+        """Count each error code in a response, both at the top level and in its entries."""
         kind = type(answer)
         count = self._counters.get(kind)
         if count is None:
@@ -178,7 +187,7 @@ class RequestMetrics:
             )
 
     def _kinds(self) -> dict[str, list[tuple[int, RequestTimes]]]:
-        """Group the times by name; a Fetch belongs to two groups."""
+        """Group the times by name. The times of a Fetch belong to two groups."""
         kinds: dict[str, list[tuple[int, RequestTimes]]] = defaultdict(list)
         for (name, version), times in self._by_version.items():
             if times.requests or times.errors:
@@ -224,8 +233,8 @@ def _sum_counts(durations: Iterable[Durations], now_ns: int) -> list[int]:
 
 
 def error_counter(kind: type[Message]) -> CountErrors | None:
-    """Return a function that counts the error codes in messages of this class, or None if it has
-    none.
+    """Return a function that counts the error codes in messages of this class, or None if the class
+    has no error codes.
     """
     has_own = any(each.name == "error_code" for each in kind.fields)
     inner: list[tuple[str, CountErrors]] = []
@@ -249,7 +258,9 @@ def error_counter(kind: type[Message]) -> CountErrors | None:
 
 
 def _of_all(element: type[Message], count: CountErrors) -> CountErrors:
-    """Return a counter for arrays; elements that contain only a code are read directly."""
+    """Return a function that counts the error codes in an array. Elements that consist only of a
+    code are read directly.
+    """
 
     def count_codes(messages: Any, errors: Errors) -> None:
         for code in [each.error_code for each in messages if each.error_code]:
@@ -268,4 +279,4 @@ def _count_own(message: Any, errors: Errors) -> None:
 
 
 def _count_nothing(message: Any, errors: Errors) -> None:
-    """Count nothing, because the response cannot report an error."""
+    """Count nothing. This is used for responses that cannot report an error."""

@@ -1,10 +1,12 @@
-"""Queues a connection's unanswered requests, so that responses are sent in request order.
+"""Queues the unanswered requests of a connection, so that responses are sent in the order of the
+requests.
 
-Each request has a slot, which is ready once the response is encoded; the first slot that is not
-ready holds back all later ones. The queue also limits the number of outstanding requests.
+Each request has a slot, which becomes ready when the response has been encoded. The first slot that
+is not ready holds back all slots after it. The queue also limits how many requests may be
+unanswered.
 
 Invariant: either all unanswered requests use APIs that overlap (`protocol.api`), or there is only
-one, and the connection delivers no frame until its response is sent.
+one unanswered request, and the connection delivers no further frame until the response is sent.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ from barnabas.types import FileSlice, Part
 _MAX_UNANSWERED = 64  # requests per connection before reading pauses
 _MAX_KEPT_BYTES = 1024 * 1024  # total size of these requests as received and of their responses
 LARGE_BYTES = 64 * 1024
-"""Larger requests are decoded, and larger responses are encoded, in a thread."""
+"""Requests larger than this are decoded in a thread, and responses larger than this are encoded in
+a thread.
+"""
 
 
 _RUNS_PER_LOOK = 16  # runs per reading of the clock
@@ -53,7 +57,7 @@ _IN_RUN = -1  # stands for the correlation ids of a run, one per request
 
 
 class _Slot:
-    """The place of a response, or of a run of responses, in the connection's order."""
+    """The place in the connection's order that is held by a response, or by a run of responses."""
 
     __slots__ = (
         "api",
@@ -81,8 +85,8 @@ class _Slot:
         begun: tuple[RequestTimes, int, int],
         staged: Staged | StagedRun | None = None,
     ) -> None:
-        """`begun` contains the request's metrics, the start time of its handler and its time in the
-        queue.
+        """`begun` holds the request's metrics, the time at which its handler started, and the time
+        that it was queued.
         """
         self.times, self.begun_ns, self.queue_ns = begun
         self.waits_ns = 0  # when it started to wait for its outcome
@@ -111,13 +115,14 @@ class Encoded(NamedTuple):
 
     parts: Sequence[Part]
     is_last: bool = False
-    """Whether the connection is closed after the response."""
+    """Whether the connection is closed after this response."""
 
 
 class ResponseQueue:
     """Queues the unanswered requests of one connection.
 
-    A request reuses the previous one's context if both have the same API, version and client id.
+    A request reuses the context of the previous request if they have the same API, version and
+    client id.
     """
 
     __slots__ = (
@@ -156,7 +161,7 @@ class ResponseQueue:
         self._begun_ns = 0
         self._runs = 0
         self.wake_ns = 0
-        """The time at which this wake-up's first request began; 0 if there was none."""
+        """The time at which the first request of this wake-up began, or 0 if there was none."""
         self._complaints = complaints
         self._node = node
         self.client = client
@@ -169,12 +174,14 @@ class ResponseQueue:
         self._muted: asyncio.TimerHandle | None = None  # until the end of the throttle time
         self._kept_bytes = 0
         self.run: StagedRun | None = None
-        """The run that the last request began or joined. Until it is written, at the end of this
-        wake-up, the next request may join it.
+        """The run that the last request started or joined. The next request may join it until it is
+        written at the end of this wake-up.
         """
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
-        """Reuse the last request's context if both are of the same kind; otherwise, create one."""
+        """Reuse the last request's context if both requests are of the same kind; otherwise create
+        a new one.
+        """
         context = self._context
         if (
             context is None
@@ -201,14 +208,15 @@ class ResponseQueue:
 
     @property
     def waiting(self) -> list[str]:
-        """Return the APIs of the requests whose outcome is awaited."""
+        """Return the APIs of the requests whose outcome is being awaited."""
         return [each.api.name for each in self._slots if each.waits_ns and not each.is_ready]
 
     def holds_back(self, frame: memoryview) -> bool:
-        """Hold back a request of a non-overlapping API until all earlier requests are answered.
+        """Hold back a request whose API does not overlap until all earlier requests have been
+        answered.
 
-        Returns False if no request is unanswered; otherwise, the connection will deliver the frame
-        again.
+        Returns False if there are no unanswered requests. Otherwise, the connection will deliver
+        the frame again later.
         """
         if self._staged:
             self._write_and_answer()
@@ -219,7 +227,7 @@ class ResponseQueue:
         return True
 
     def begin(self, times: RequestTimes) -> None:
-        """Start timing a request's handler; the result is recorded in `times`."""
+        """Start timing the handler of a request. The result is recorded in `times`."""
         now_ns = self._begun_ns = spent_ns()
         if not self.wake_ns:
             self.wake_ns = now_ns
@@ -230,15 +238,17 @@ class ResponseQueue:
             send_queue.blocked_ns = 0
 
     def _begun(self, api: Api, version: int) -> tuple[RequestTimes, int, int]:
-        """Return the metrics, the start time of the handler, and the time in the queue."""
+        """Return the metrics, the time at which the handler started, and the time that the request
+        was queued.
+        """
         times, self.times = self.times, None
         if times is None:  # answered without a handler
             return self._metrics.of(api.name, version), spent_ns(), 0
         return times, self._begun_ns, self._begun_ns - self.wake_ns
 
     def _count_run(self, slot: _Slot, requests: int) -> None:
-        """Record a run's requests with its time; if it was not measured, add them to the next
-        measured run.
+        """Record the requests of a run with the time of the run. If that was not measured, they are
+        counted with the next measured run.
         """
         times = slot.times
         if slot.begun_ns:
@@ -248,7 +258,7 @@ class ResponseQueue:
             times.untimed += requests
 
     def _count(self, slot: _Slot, now_ns: int) -> None:
-        """Record the times of a finished request."""
+        """Record the times of a request that has been answered."""
         ready_ns = slot.ready_ns or now_ns
         acted_ns = slot.waits_ns or ready_ns
         local_ns, remote_ns = acted_ns - slot.begun_ns, ready_ns - acted_ns
@@ -263,9 +273,9 @@ class ResponseQueue:
         outcome: Outcome,
         kept_bytes: int = 0,
     ) -> None:
-        """Answer a request with its handler's outcome, after all earlier requests.
+        """Answer a request with the outcome of its handler, after all earlier requests.
 
-        `kept_bytes` is the size of the part that stays in memory until the request is answered.
+        `kept_bytes` is how much of the request stays in memory until it is answered.
         """
         self.run = None
         if isinstance(outcome, Staged):
@@ -343,12 +353,12 @@ class ResponseQueue:
         self.run = run
 
     def _write_and_answer(self) -> None:
-        """Answer the staged requests now instead of at the end of this wake-up."""
+        """Answer the staged requests now rather than at the end of this wake-up."""
         self._node.replicas.write_staged()
         self.answer_staged()
 
     def answer_staged(self) -> None:
-        """Build the responses that waited for the logs to be written."""
+        """Build the responses that were waiting for the logs to be written."""
         if not self._staged:
             return
         staged, self._staged, self.run = self._staged, [], None
@@ -378,7 +388,7 @@ class ResponseQueue:
             self._wait(slot, answer, held=False)
 
     def _separate(self, slot: _Slot, answers: list[Separate]) -> None:
-        """Give each request of a run its own slot."""
+        """Replace a run with a separate slot for each of its requests."""
         # Insert the slots in place of the run to keep the order of responses.
         at = self._slots.index(slot)
         del self._slots[at]
@@ -390,7 +400,9 @@ class ResponseQueue:
             self._settle(own, answer)
 
     def _fill(self, slot: _Slot, answer: Message) -> None:
-        """Store the response in its slot until all earlier responses have been sent."""
+        """Store the response in its slot, where it stays until all earlier responses have been
+        sent.
+        """
         slot.fill(answer)
         self._metrics.count_errors(slot.times, answer)
         if slot is not self._slots[0]:
@@ -400,7 +412,7 @@ class ResponseQueue:
             self._kept_bytes += size
 
     def _drop(self, slot: _Slot) -> None:
-        """Remove the slot of a request without a response."""
+        """Remove the slot of a request that gets no response."""
         self._slots.remove(slot)
         self._kept_bytes -= slot.kept_bytes
         self._count(slot, spent_ns())
@@ -460,7 +472,7 @@ class ResponseQueue:
         self._connection.resume_reading()
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
-        """Close the connection, because later responses must not be sent without the failed one."""
+        """Close the connection. Later responses must not be sent if the failed one is missing."""
         address, what = self._connection.peer_address, f"{slot.api.name} failed"
         if isinstance(error, BarnabasError):
             level = logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING
@@ -491,7 +503,7 @@ class ResponseQueue:
             self._connection.release_frames()
 
     def mute(self, time_ms: int) -> None:
-        """Stop reading requests for this time; responses are still sent."""
+        """Stop reading requests for this time. Responses are still sent in the meantime."""
         loop = asyncio.get_running_loop()
         until = loop.time() + time_ms / 1000
         if self._muted is None:
@@ -509,7 +521,7 @@ class ResponseQueue:
             self._connection.resume_reading()
 
     def cancel(self) -> None:
-        """Cancel all responses, because the connection is closed."""
+        """Cancel all responses because the connection has been closed."""
         if self._muted is not None:
             self._muted.cancel()
             self._muted = None
@@ -525,9 +537,9 @@ class ResponseQueue:
 
 
 async def _encode(slot: _Slot, response: Message) -> Sequence[Part]:
-    """Encode a long response in a thread, because it may take a second.
+    """Encode a long response, which may take a second, in a thread.
 
-    The thread yields to the event loop every few milliseconds.
+    Every few milliseconds, the thread lets the event loop run.
     """
     encoding = asyncio.get_running_loop().run_in_executor(
         None, encode_response, slot.api, slot.version, slot.correlation_id, response
@@ -545,7 +557,7 @@ def _release_encoded(encoding: asyncio.Future[list[Part]]) -> None:
 
 
 def _release(parts: Sequence[Part]) -> None:
-    """Release the slices of a response that will not be sent."""
+    """Release the slices of a response that is not going to be sent."""
     for part in parts:
         if isinstance(part, FileSlice):
             part.release()

@@ -1,4 +1,4 @@
-"""Routes frames to their handlers and sends the responses in order.
+"""Routes frames to their handlers, and sends the responses in order.
 
     frame --> header --> the API table --> decode --> handler, stage one (plain call)
                                             |- a message         answered immediately
@@ -6,14 +6,14 @@
                                             |- a coroutine       answered when it is done
                                             `- Hold(coroutine)   likewise; reading pauses
 
-Appends from the Produce requests of one wake-up are written at its end, with one system call per
-partition, and then the requests are answered; Produce is one of the APIs that overlap
-(`protocol.api`). A request to any other API starts once all earlier requests are answered, and
-holds back all later ones.
+All records from the Produce requests of one wake-up are written when it ends, with one system call
+per partition, and only then are the requests answered. Produce is one of the APIs that overlap
+(`protocol.api`). A request to any other API waits until all earlier requests have been answered,
+and holds back all later requests.
 
-Invariant: a connection's responses are sent in the order of its requests, and are the same as if
-each request had waited for the previous response. A request that cannot be parsed, or whose API is
-not supported, closes only its own connection.
+Invariant: the responses on a connection are sent in the order of its requests, and are the same as
+if the client had waited for each response before sending the next request. If a request cannot be
+parsed or its API is not supported, only its own connection is closed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ Begin = Callable[["Route", Context, Message], Outcome]
 
 
 class Route(NamedTuple):
-    """How requests to one API and version are decoded and handled."""
+    """Describes how requests to one API and version are decoded and handled."""
 
     api: Api
     decode: Callable[[memoryview], tuple[Message, int]]  # the bytes after a request are ignored
@@ -83,7 +83,7 @@ class Route(NamedTuple):
 
 
 class Router:
-    """Handles the frames of all connections of one listener."""
+    """Handles the frames of all connections to one listener."""
 
     def __init__(
         self,
@@ -94,7 +94,9 @@ class Router:
         metrics: RequestMetrics,
         sasl: SaslListener | None = None,
     ) -> None:
-        """`sasl` authenticates clients on this listener; None if no authentication is required."""
+        """`sasl` authenticates the clients of this listener. It is None if authentication is not
+        required.
+        """
         self._node = node
         self._listener = listener
         self._memory = memory
@@ -121,9 +123,10 @@ class Router:
         node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """From now on, consult `faults` for every request on all connections; None stops this.
+        """Consult `faults` for every request on all connections from now on, or stop doing so if it
+        is None.
 
-        With faults, every Produce request is decoded.
+        While faults are injected, every Produce request is decoded.
         """
         self._faults = faults
         self._repeated.clear()
@@ -152,18 +155,18 @@ class Router:
         return connection
 
     def on_open_failed(self, connection: Connection) -> None:
-        """Forget a connection that never opened."""
+        """Forget a connection that was never opened."""
         self._unauthenticated.remove(connection)
 
     def _admit(self, connection: Connection) -> None:
-        """Lift the limits on unauthenticated connections for this connection."""
+        """Lift the limits that applied to this connection before its client authenticated."""
         self._unauthenticated.remove(connection)
         connection.admit(self._max_frame_bytes, self._memory.pool)
         self._memory.serve(connection)
 
     @property
     def waiting(self) -> Counter[str]:
-        """Return the number of waiting requests, by API."""
+        """Return the number of waiting requests for each API."""
         counts: Counter[str] = Counter()
         for queue in self._queues.values():
             if queue is not None and queue.has_unanswered:
@@ -171,7 +174,7 @@ class Router:
         return counts
 
     def close(self) -> None:
-        """Close every connection and cancel requests in progress."""
+        """Close every connection, and cancel the requests in progress."""
         self._unauthenticated.close()
         for connection, queue in list(self._queues.items()):
             if queue is not None:
@@ -181,7 +184,7 @@ class Router:
     def abort(self, is_meant: Callable[[str | None], bool]) -> None:
         """Close the connections whose last request had this client id, and cancel their requests.
 
-        Connections that have not sent a request stay open.
+        Connections on which no request has been received stay open.
         """
         for connection, queue in list(self._queues.items()):
             if queue is not None and is_meant(queue.client_id):
@@ -189,7 +192,7 @@ class Router:
                 connection.abort()
 
     def end_sessions(self, principal: Principal, mechanism: str) -> None:
-        """Close the connections of a user who can no longer authenticate by this mechanism.
+        """Close the connections of a user who can no longer authenticate with this mechanism.
 
         Connections authenticated with a delegation token stay open.
         """
@@ -212,11 +215,11 @@ class Router:
                 connection.abort()
 
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
-        """Close the connections with no traffic for `idle_ms`.
+        """Close the connections on which there has been no traffic for `idle_ms`.
 
-        Called a few times per `idle_ms`. A connection that waits for our response is not idle,
-        unless its client has closed its side; a connection whose client does not read its response
-        is idle.
+        This is called a few times in each `idle_ms`. A connection that is waiting for our response
+        is not idle, unless the client has closed its side. If the client does not read the
+        response, its connection is idle.
         """
         for connection, queue in list(self._queues.items()):
             if connection.was_active:
@@ -307,9 +310,9 @@ class Router:
         return queue
 
     def _is_for_gate(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Handle a frame if it is part of an authentication; otherwise return False.
+        """Handle a frame that is part of an authentication, or return False if it is not.
 
-        Raises the error that closes the connection.
+        Raises the error because of which the connection is closed.
         """
         gate = self._gates.get(queue)
         if gate is None:
@@ -381,7 +384,7 @@ class Router:
             counted.end()
 
     def _too_many(self, queue: ResponseQueue, context: Context, error: TooManyEntries) -> Message:
-        """Return the response to a request with too many entries, or raise the error."""
+        """Return the response to a request that has too many entries, or raise the error."""
         reason = TooManyEntries(f"{error}; split it into several requests")
         response, version = context.api.response, context.version
         fields = {made.name for made in response.fields if version in made.versions}
@@ -398,7 +401,9 @@ class Router:
     def _counted(
         self, queue: ResponseQueue, context: Context, size_bytes: int
     ) -> CountedRequest | None:
-        """Return the usage counter for a request whose client has a quota; otherwise None."""
+        """Return the usage counter if the client that sent the request has a quota; otherwise
+        return None.
+        """
         limits = self._node.quotas.of(context.client.principal.name, context.client_id)
         if limits is None:
             return None
@@ -414,7 +419,7 @@ class Router:
         )
 
     def _build(self, route: Route, context: Context, body: memoryview) -> Message | Later:
-        """Run stage one of a request whose response can be cached."""
+        """Run stage one of a request for which a cached response can be used."""
         request, _ = route.decode(body)
         outcome = self._begin_under_faults(route, context, request)
         assert isinstance(outcome, Message | Coroutine)
@@ -438,10 +443,10 @@ class Router:
         body: memoryview,
         counted: CountedRequest | None,
     ) -> Message | Staged | Later | None:
-        """Run stage one of a long request, which may take a second to decode.
+        """Run stage one of a long request, whose decoding may take a second.
 
-        A thread decodes the request, yielding to the event loop every few milliseconds. Requests
-        wait while earlier ones use too much memory.
+        The request is decoded in a thread, which lets the event loop run every few milliseconds.
+        Requests wait while earlier requests use too much memory.
         """
         size = len(body)
         is_of_broker = route.api.stem in BETWEEN_BROKERS  # must not wait behind clients
@@ -469,7 +474,7 @@ class Router:
         request: Any,
         times: RequestTimes,
     ) -> None:
-        """Store the head of this request, so that the next request can take the fast path."""
+        """Store the head of this request, so that the next request can use the fast path."""
         from barnabas.broker.network.repeated_produce import (
             RepeatedProduce,  # loaded on first use
         )
@@ -480,7 +485,7 @@ class Router:
         repeated.learn(frame, request)
 
     def _route(self, header: RequestHeader) -> Route:
-        """Return the route for an API and version. Raises UnsupportedVersion."""
+        """Return the route for an API and version. Raises UnsupportedVersion if there is none."""
         api = APIS.get(header.api_key)
         if api is None:
             raise UnsupportedVersion(f"API key {header.api_key} is not supported")
@@ -512,13 +517,13 @@ _PURGATORIES = {
     "DeleteRecords": "DeleteRecords",
     "ElectLeaders": "ElectLeader",
 }
-"""Kafka's names for the places where requests of these APIs wait."""
+"""Kafka's names for the places where requests to these APIs wait."""
 
 
 def waiting_families(routers: Sequence[Router]) -> Iterator[Family]:
-    """Yield the number of waiting requests.
+    """Yield the number of requests that are waiting.
 
-    Barnabas has no purgatory, so waiting requests are counted on their connections.
+    Barnabas has no purgatory, so the waiting requests of all connections are counted.
     """
     waiting: Counter[str] = Counter()
     for router in routers:

@@ -1,13 +1,13 @@
-"""SaslGate handles a connection's frames until its client has authenticated.
+"""Handles the frames of a connection until its client has authenticated.
 
-It also handles each re-authentication (KIP-368).
+Re-authentication (KIP-368) is handled here too.
 
     frame --> ApiVersions                     to its handler
           |-> SaslHandshake, SaslAuthenticate to the session; a failure closes after a delay
           `-> anything else                   closes the connection
 
-A client whose session never expires is not checked again. The delay after a failed authentication
-affects only this connection.
+After a client has authenticated, its frames are no longer checked, unless its session expires. The
+delay after a failed authentication affects only this connection.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Encode = Callable[[Reply], list[Part]]
 
 
 class GateSettings(NamedTuple):
-    """The settings that all gates of a listener share."""
+    """The settings that all gates of one listener share."""
 
     failure_delay_ms: int
     admit: Callable[[Connection], None]
@@ -52,7 +52,7 @@ class GateSettings(NamedTuple):
 
 
 class SaslGate:
-    """The gate of one connection; `take` is called with each frame."""
+    """The gate of one connection. `take` is called with each of its frames."""
 
     __slots__ = (
         "_client",
@@ -82,14 +82,15 @@ class SaslGate:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether future frames must be checked."""
+        """Return whether later frames must be checked as well."""
         session = self._session
         return session.stage is not Stage.OPEN or session.expires_at_ms is not None
 
     def take(self, frame: memoryview) -> bool:
-        """Handle a frame of the authentication; return False if the frame should go to its handler.
+        """Handle a frame that is part of an authentication, or return False if its handler should
+        get it.
 
-        Raises IllegalSaslState or CorruptData, which close the connection.
+        Raises IllegalSaslState or CorruptData; the connection is then closed.
         """
         session = self._session
         if session.stage is Stage.OPEN:
@@ -122,7 +123,7 @@ class SaslGate:
         return True
 
     def on_failed(self, reason: str) -> None:
-        """Report the failed authentication, once per connection."""
+        """Report that authentication failed, once per connection."""
         # Further requests can arrive before the connection is closed.
         if self._has_failed:
             return
@@ -175,7 +176,7 @@ class SaslGate:
         return Encoded(encode(reply), is_last=True)
 
     def _enter(self) -> None:
-        """Set the client's principal once it is known."""
+        """Set the client's principal when it becomes known."""
         identity = self._session.identity
         if self._session.stage is Stage.OPEN and identity is not None:
             self._client.principal = identity.principal
@@ -205,6 +206,6 @@ def _encoder(api: Api, header: RequestHeader) -> Encode:
 
 
 def _raw(reply: Reply) -> list[Part]:
-    """Encode a message without a header; a failed authentication gets no message."""
+    """Encode a message without a header. If authentication failed, the exception has no message."""
     assert isinstance(reply.answer, bytes)
     return [] if reply.refusal else [_LENGTH.pack(len(reply.answer)) + reply.answer]

@@ -1,9 +1,10 @@
 """Limits the time and memory of connections whose clients have not yet authenticated.
 
 A client must authenticate within `barnabas.connection.login.deadline.ms` after its connection is
-accepted, including any TLS handshake. Until then, the connection has a small buffer; larger
-messages use memory shared by all these connections, or wait for it. If there are too many such
-connections, the oldest is closed, because legitimate clients authenticate quickly.
+accepted. This includes the TLS handshake, if there is one. Until the client has authenticated, its
+connection has only a small buffer. A message that does not fit uses memory that all these
+connections share, or waits for such memory. If there are too many of these connections, the oldest
+one is closed, because legitimate clients authenticate quickly.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ if TYPE_CHECKING:
 _DEADLINE: Final = "barnabas.connection.login.deadline.ms"
 
 BUFFER_BYTES: Final = 16 * 1024
-"""The size of each connection's receive buffer.
+"""The size of the receive buffer of each connection.
 
-Every authentication message fits, except some tokens.
+It is large enough for every authentication message, except for some tokens.
 """
 
 MOST: Final = 2_000
 MEMORY_BYTES: Final = 32 * 1024 * 1024
-"""The memory limit for longer messages, shared by all connections.
+"""The limit on the memory that all connections share for longer messages.
 
-Their buffers use at most the same amount.
+The buffers of the connections use at most as much memory again.
 """
 
 
 class UnauthenticatedConnections:
-    """One listener's connections whose clients have not authenticated yet."""
+    """The connections of one listener whose clients have not authenticated yet."""
 
     __slots__ = ("_clock", "_complaints", "_deadline_ms", "_timer", "_waiting", "memory")
 
@@ -52,7 +53,7 @@ class UnauthenticatedConnections:
         return len(self._waiting)
 
     def add(self, connection: Connection) -> None:
-        """Watch an accepted connection."""
+        """Start watching a connection that was accepted."""
         # Close the oldest connection, so that a flood of connections cannot keep out legitimate
         # clients.
         if len(self._waiting) >= MOST:
@@ -64,7 +65,7 @@ class UnauthenticatedConnections:
         self._set_timer()
 
     def remove(self, connection: Connection) -> None:
-        """Forget an authenticated or closed connection."""
+        """Forget a connection that has authenticated or was closed."""
         self._waiting.pop(connection, None)
 
     def close(self) -> None:

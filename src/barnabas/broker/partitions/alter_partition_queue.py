@@ -1,9 +1,10 @@
-"""Queues the ISR changes that leaders on this broker propose, until they are answered (KIP-497).
+"""Queues the ISR changes that the leaders on this broker propose, until the controller answers them
+(KIP-497).
 
     leader --> submit --> queue --> replication.alter_partition --> controller
        ^______________ future ________________________|
 
-The queue decouples the replicas from the sender of the requests.
+Because of the queue, a replica need not know who sends the requests.
 """
 
 from __future__ import annotations
@@ -25,29 +26,36 @@ _MBEAN = "kafka.server:type=ReplicaManager,name="
 
 
 class PendingProposal(NamedTuple):
-    """A proposal, the leader's view of its partition, and the future that receives the response."""
+    """A proposed ISR, the leader's view of its partition, and the future that receives the
+    response.
+    """
 
     partition: Partition
     proposal: IsrProposal
     answer: asyncio.Future[IsrAnswer]
     lags: tuple[Lag, ...] = ()
-    """The replicas that the proposal adds or removes, as reported by the leader's machine."""
+    """The replicas that the proposal adds or removes, according to the state machine of the leader.
+    """
 
     @property
     def is_led(self) -> bool:
-        """Return whether this broker still leads the partition, in any leader epoch."""
+        """Return whether this broker is still the leader of the partition, in any leader epoch."""
         return self.partition.is_leader and not self.answer.cancelled()
 
     @property
     def is_current(self) -> bool:
-        """Return whether the proposal's leader epoch is still current and the ISR is unchanged."""
+        """Return whether the leader epoch of the proposal is still current and the ISR has not
+        changed.
+        """
         partition, proposal = self.partition, self.proposal
         epochs = partition.leader_epoch, partition.partition_epoch
         return self.is_led and epochs == (proposal.leader_epoch, proposal.partition_epoch)
 
 
 class AlterPartitionQueue:
-    """The queued proposals of a broker. A newer proposal for a partition replaces the older one."""
+    """The proposals that a broker has queued. A newer proposal for a partition replaces the older
+    one.
+    """
 
     __slots__ = ("_arrived", "_pending", "failed_updates", "isr_expands", "isr_shrinks")
 
@@ -60,13 +68,15 @@ class AlterPartitionQueue:
         self.isr_expands = metrics.counter(
             f"{_MBEAN}IsrExpandsPerSec", "ISR expansions of partitions led here"
         )
-        """Counts the ISR changes that the controller accepted."""
+        """Counts the ISR changes that the controller has accepted."""
         self.failed_updates = metrics.counter(
             f"{_MBEAN}FailedIsrUpdatesPerSec", "ISR changes that the controller rejected"
         )
 
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
-        """Propose an ISR to the controller. The caller cancels the future to withdraw it."""
+        """Propose an ISR to the controller. To withdraw the proposal, the caller cancels the
+        future.
+        """
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
         # This replaces any older proposal for the partition. The machine makes one proposal at a
         # time, so nothing waits for the response to the older one.
@@ -77,17 +87,19 @@ class AlterPartitionQueue:
         return answer
 
     def put_back(self, pending: PendingProposal) -> None:
-        """Requeue an unanswered proposal unless a newer one for its partition is already queued."""
+        """Queue an unanswered proposal again, unless a newer proposal for the same partition is in
+        the queue.
+        """
         self._pending.setdefault(pending.proposal.topic_partition, pending)
         self._arrived.set()
 
     async def take(self) -> list[PendingProposal]:
-        """Wait for proposals and take all that are current."""
+        """Wait until there are proposals, and take all those that are current."""
         await self._arrived.wait()
         return self.take_now()
 
     def take_now(self) -> list[PendingProposal]:
-        """Take all current proposals; the queue is empty afterwards."""
+        """Take all proposals that are current. The queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
         # The other proposals are out of date, or this broker is no longer the leader; the
@@ -95,5 +107,5 @@ class AlterPartitionQueue:
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:
-        """Discard all proposals without sending them."""
+        """Discard all proposals; none of them is sent."""
         self._pending.clear()

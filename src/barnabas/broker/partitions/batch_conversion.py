@@ -1,9 +1,9 @@
 """Prepares batches whose records must be checked, converted or recompressed.
 
-Most batches are ready immediately. A longer preparation uses `Hold`: decompression and compression
-run in a thread, and iteration over the records is sliced, so that the event loop can serve other
-connections in between. Batches that decompress to a large size are processed one at a time, so that
-a thousand decompression bombs need no more memory than a single bomb.
+Most batches need no preparation. If one does, `Hold` is used: decompression and compression run in
+a thread, and the loop over the records is interrupted regularly, so that the event loop can serve
+other connections. Batches that decompress to a large size are processed one at a time, so a
+thousand decompression bombs need no more memory than one.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 Step = Callable[[], bytes] | None
 
 Preparation = Callable[[], Coroutine[Any, Any, memoryview]]
-"""Starts a longer preparation. Awaiting the result returns the prepared batch."""
+"""Starts a preparation that takes longer. Awaiting the result returns the prepared batch."""
 
 
 class BatchConverter:
-    """Prepares the batches of one broker."""
+    """Prepares the batches that one broker receives."""
 
     __slots__ = ("_large", "walks_all")
 
     def __init__(self, *, walks_all: bool = False) -> None:
         self.walks_all = walks_all
-        """Whether all records of all batches are checked (`barnabas.verify.all.records`)."""
+        """Whether every record of every batch is checked (`barnabas.verify.all.records`)."""
         self._large = asyncio.Lock()
 
     def prepare(
         self, records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False
     ) -> memoryview | Preparation:
-        """Return the batch to append, or a function that starts its conversion.
+        """Return the batch to append, or a function that starts converting it.
 
-        Raises the error for the producer; so does the conversion. `records` must stay valid until
-        the conversion ends, and is modified. The conversion may never be started, since a
-        connection can close at any time.
+        This function and the conversion raise the error that is sent to the producer. `records` is
+        modified, and must stay valid until the conversion ends. The conversion may never be
+        started, because the connection can close at any time.
         """
         from barnabas.storage.batch_validation import prepare  # loaded with the first log
 

@@ -1,7 +1,7 @@
 """Defines the parts of a broker that its log cleaner uses.
 
-The class has its own module because both the schedule and the cleaner, which the schedule loads
-later, need it, and modules must not import each other.
+This class has a module of its own because two modules need it: the schedule, and the cleaner that
+the schedule loads later. These two must not import each other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CleanerParts(NamedTuple):
-    """The parts of a broker that its log cleaner uses; the cleaner itself is loaded later."""
+    """The parts of a broker that its log cleaner uses. The cleaner itself is loaded later."""
 
     config: CurrentConfig
     clock: WatchedClock
@@ -27,4 +27,4 @@ class CleanerParts(NamedTuple):
     failures: DirectoryFailures
     files: Files
     inline: bool = False
-    """Whether to clean in this process instead of a child process; see `LogCleaner`."""
+    """Whether to clean in this process rather than in a child process; see `LogCleaner`."""

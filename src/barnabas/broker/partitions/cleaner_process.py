@@ -1,7 +1,7 @@
-"""Runs the child process that compacts logs, which receives jobs and sends events.
+"""Runs the child process that compacts logs. It receives jobs and sends events.
 
-The process starts with the first job and ends when there are no jobs. If it is killed, it leaves
-only files with the suffix `.cleaned`. The event loop never blocks on it.
+The process is started for the first job, and ends when there are no more jobs. If it is killed,
+only files with the suffix `.cleaned` are left behind. The event loop never waits for it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class CleanerProcess:
-    """Runs at most one process, which `send` starts."""
+    """Runs at most one process. `send` starts it."""
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
@@ -35,11 +35,11 @@ class CleanerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Return the id of the process, or None if no process is running."""
+        """Return the id of the process, or None if it is not running."""
         return None if self._process is None else self._process.pid
 
     async def send(self, lines: Iterable[bytes]) -> None:
-        """Send a job, whose lines are generated as needed.
+        """Send a job. Its lines are generated only as they are needed.
 
         Raises OSError, for example if the process has died.
         """
@@ -74,8 +74,8 @@ class CleanerProcess:
             self._received.put_nowait(None)
 
     async def event(self, timeout_s: float) -> Event | None:
-        """Return the next event, or None after the timeout. If the process has ended, the pass has
-        failed.
+        """Return the next event, or None if there is none before the timeout. If the process has
+        ended, the pass has failed.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -88,7 +88,7 @@ class CleanerProcess:
         return Failed(f"the cleaner process exited unexpectedly with status {status}", False)
 
     async def end(self) -> None:
-        """Kill the process; it touches no log after this returns."""
+        """Kill the process. After this returns, the process touches no log."""
         if self._process is not None:
             # The process can be killed at any point: its files have the suffix `.cleaned` and
             # are discarded.

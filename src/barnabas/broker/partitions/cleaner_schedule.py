@@ -1,6 +1,7 @@
 """Runs the log cleaner at regular intervals until the broker stops.
 
-The cleaner itself (`log_cleaner`) is loaded for its first run, so that it does not delay startup.
+The cleaner itself (`log_cleaner`) is not loaded until its first run, so that it does not delay
+startup.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ _SHORTEST_BACKOFF_MS = 100  # regardless of the configured interval
 
 
 class CleanerSchedule:
-    """Runs the cleaner between `start` and `stop`, unless `log.cleaner.enable` is false."""
+    """Runs the cleaner, from `start` until `stop`, unless `log.cleaner.enable` is false."""
 
     def __init__(self, parts: CleanerParts) -> None:
         self._parts = parts
         self._config = parts.config
         self._task: asyncio.Task[None] | None = None
         self.cleaner: LogCleaner | None = None
-        """The cleaner, created for its first run."""
+        """The cleaner. It is created for the first run."""
 
     def start(self) -> None:
         if self._config.bool("log.cleaner.enable"):
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop cleaning. Once this returns, no child process is left and no log is touched."""
+        """Stop cleaning. When this returns, there is no child process and no log is being touched.
+        """
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

@@ -1,11 +1,11 @@
-"""Applies the controller's requests in the order in which they were sent.
+"""Applies the controller's requests in the order in which the controller sent them.
 
-LeaderAndIsr, UpdateMetadata and StopReplica arrive as values: from the controller in this process,
-or decoded from the requests of a controller on another broker. Each request contains the controller
-epoch. If it is lower than the highest epoch seen, the request is from a deposed controller and
-is rejected (ZK-3, ZK-5). A StopReplica with an older leader epoch than the hosted replica's is
-rejected too: it may have been delayed on an old connection, and the replica since reassigned to
-this broker (KIP-570).
+LeaderAndIsr, UpdateMetadata and StopReplica requests arrive as values, either directly from the
+controller in this process or decoded from the request of a controller on another broker. Each of
+them contains the controller epoch. If that is lower than the highest epoch seen so far, the request
+was sent by a deposed controller and is rejected (ZK-3, ZK-5). A StopReplica is also rejected if its
+leader epoch is older than that of the hosted replica: the request may have been delayed on an old
+connection, and the replica may have been reassigned to this broker since then (KIP-570).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataListener(Protocol):
-    """The interface for objects that are notified when the cluster image is replaced."""
+    """The interface of objects that are notified when the cluster image is replaced."""
 
     def brokers_changed(self) -> None:
-        """React to brokers that may have joined or failed."""
+        """React to the fact that brokers may have joined or failed."""
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """React to the deletion of these topics by the controller."""
+        """React to the controller's deletion of these topics."""
 
 
 class ControlPlane:
@@ -61,9 +61,9 @@ class ControlPlane:
         self._role_changes = role_changes
         self._listeners = listeners
         self.line = role_changes.line
-        """The lock that each request holds until its last step is done."""
+        """The lock that each request holds until its last step has finished."""
         self.controller_epoch = 0
-        """The highest controller epoch of any request."""
+        """The highest controller epoch in any request so far."""
 
     async def handle(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
         """Apply a request, letting other tasks run in between; return an error code per partition.

@@ -75,7 +75,9 @@ class ControlPlane:
             return await in_turns(self._steps(request), self._replicas.threads.background)
 
     def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """Apply a request like `handle`, but without yielding to other tasks."""
+        """Apply a request in the same way as `handle`, but without letting other tasks run in
+        between.
+        """
         return at_once(self._steps(request))
 
     def _steps(self, request: ControlRequest) -> Steps[Mapping[TopicPartition, int]]:
@@ -120,7 +122,8 @@ class ControlPlane:
         return {**codes, **dict.fromkeys(outdated, FencedLeaderEpoch.code)}
 
     def _is_outdated(self, request: StopReplica, name: TopicPartition) -> bool:
-        """Return whether the hosted replica has a newer leader epoch than the request."""
+        """Return whether the hosted replica has a newer leader epoch than the one in the request.
+        """
         leader_epoch = request.leader_epoch(name)
         # Requests before version 3, and Kafka's deletion requests (-2), have no leader epoch
         # (KIP-570).

@@ -1,9 +1,9 @@
-"""Finds topics that were deleted while this broker could not be notified.
+"""Finds topics that were deleted while this broker could not be told about it.
 
-A controller sends a deletion only once, to the brokers that are live at that time. A broker whose
-session had expired, or that missed the last requests of a failed controller, would keep the topic
-in its metadata indefinitely. Therefore, it checks the metadata tree once per registration and once
-per controller.
+A controller announces a deletion only once, and only to the brokers that are live at that time. A
+broker whose session had expired, or that missed the last requests of a controller that failed,
+would keep the topic in its metadata forever. The broker therefore compares its metadata with the
+metadata tree once after each registration, and once for each controller.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DeletedTopics:
-    """Finds topics in the image that are missing from the metadata store."""
+    """Finds topics that are in the image but not in the metadata store."""
 
     __slots__ = ("_looked", "_store", "_view")
 
@@ -33,10 +33,12 @@ class DeletedTopics:
         self._looked = (0, -1)  # the controller epoch and the broker epoch of the last check
 
     async def find(self, controller_epoch: int, broker_epoch: int) -> Mapping[str, TopicImage]:
-        """Return the topics to `forget` after an update from this controller; raises MetadataError.
+        """Return the topics to pass to `forget` after an update from this controller. Raises
+        MetadataError.
 
-        `broker_epoch` identifies the registration for which the update is meant. The controller may
-        learn of a new registration before this broker does, and sends no second update for it.
+        `broker_epoch` identifies the registration to which the controller sent the update. The
+        controller may learn of a new registration before this broker does, and it does not send
+        another update for that registration.
         """
         # One check for each registration and controller is enough: later deletions arrive as
         # requests.
@@ -49,10 +51,11 @@ class DeletedTopics:
         return {name: topic for name, topic in topics.items() if name not in existing}
 
     def forget(self, deleted: Mapping[str, TopicImage]) -> None:
-        """Remove these topics from the image, except those that a controller has sent since.
+        """Remove these topics from the image, except those that a controller has sent in the
+        meantime.
 
-        The tree may have been read from a ZooKeeper server that lags behind. For the same reason,
-        committed offsets for these topics are kept.
+        This exception is needed because the tree may have been read from a ZooKeeper server that
+        lags behind. Committed offsets for these topics are kept for the same reason.
         """
         image = self._view.image
         names = tuple(name for name in deleted if image.topics.get(name) is deleted[name])

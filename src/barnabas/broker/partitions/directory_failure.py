@@ -1,12 +1,12 @@
-"""Takes a log directory offline when its disk fails, and reports the failure (ST-10).
+"""Takes a log directory offline when its disk fails, and reports this to the controller (ST-10).
 
     an operation fails --> on_error --> the store closes the directory
                                     --> its replicas are removed: clients get KAFKA_STORAGE_ERROR
                                     --> the queue --> FailureReports --> the controller (KIP-112)
 
-Other log directories and their logs are not affected. The broker itself fails when its last
-directory fails. Running out of file descriptors is not a disk failure: such an error is ignored,
-and the caller retries.
+The other log directories and their logs are not affected. When its last directory has failed, the
+broker itself fails. Running out of file descriptors is not a disk failure, so that error is ignored
+and the caller tries again.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _log = logging.getLogger(__name__)
 _REPAIR = "repair the disk and restart the broker"
 
 Report = Callable[[Sequence["TopicPartition"]], Awaitable[None]]
-"""Notifies the controller that this broker has lost these partitions."""
+"""Tells the controller that this broker has lost these partitions."""
 
 
 class FailedDirectory(NamedTuple):
-    """A failed log directory, and the partitions that went offline with it."""
+    """A log directory that has failed, and the partitions that went offline with it."""
 
     path: Path
     partitions: Sequence[TopicPartition]
@@ -52,13 +52,14 @@ class DirectoryFailures:
     def __init__(self, removal: ReplicaRemoval) -> None:
         self.removal = removal
         self.queue: asyncio.Queue[FailedDirectory] = asyncio.Queue()
-        """The failures to be reported to the controller."""
+        """The failures that have yet to be reported to the controller."""
 
     def on_replica_error(self, replica: Replica, error: OSError) -> None:
-        """Take the directory of a replica offline after a disk operation on it failed.
+        """Take the log directory of a replica offline because a disk operation on the replica
+        failed.
 
-        An error from a replica that is no longer hosted is ignored: its log was deleted or has
-        already failed, and any log with that name is a different log.
+        An error from a replica that is no longer hosted is ignored. Its log was deleted or has
+        failed before, so a log with that name is not the log in which the error occurred.
         """
         replicas = self.removal.replicas
         if replicas.is_short_of_descriptors(error):
@@ -68,9 +69,11 @@ class DirectoryFailures:
             self.on_error(directory, error)
 
     def on_error(self, directory: Path, error: OSError) -> None:
-        """Take a log directory and all its partitions offline after an operation in it failed.
+        """Take a log directory and all its partitions offline because an operation in the directory
+        failed.
 
-        A lack of file descriptors is ignored: it is not a disk failure.
+        The error is ignored if there were no file descriptors left, because that is not a disk
+        failure.
         """
         replicas = self.removal.replicas
         store = replicas.store
@@ -105,7 +108,7 @@ class DirectoryFailures:
 
 
 class FailureReports:
-    """Reports failed directories to the controller between `start` and `close`."""
+    """Reports failed directories to the controller, from `start` until `close`."""
 
     __slots__ = ("_failed", "_logs", "_queue", "_report", "_tasks")
 
@@ -116,7 +119,7 @@ class FailureReports:
         report: Report,
         failed: asyncio.Future[str],
     ) -> None:
-        """`failed` is set to the reason why this broker cannot continue."""
+        """`failed` is set to the reason if this broker cannot continue."""
         self._queue = queue
         self._logs = logs
         self._report = report
@@ -127,7 +130,7 @@ class FailureReports:
         self._begin(self._run())
 
     def close(self) -> None:
-        """Stop reporting."""
+        """Stop reporting failed directories."""
         for task in list(self._tasks):
             task.cancel()
 

@@ -1,10 +1,11 @@
 """Moves replicas between this broker's log directories without interrupting service (KIP-113).
 
-Each move has a task (`replica_mover`). At most as many moves run at once as there are directories;
-the others wait. After a restart, a move continues with the first LeaderAndIsr.
+Each move has its own task (`replica_mover`). The number of moves that run at once is limited to the
+number of directories; other moves wait for their turn. After a restart, a move continues when the
+first LeaderAndIsr arrives.
 
-If the target fails, the move ends and the target directory goes offline; if the source fails, the
-replica goes offline, as with any disk failure.
+If the target fails, the move ends and the target directory goes offline. If the source fails, the
+replica goes offline, as it does after any disk failure.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ _LEFT_WITHIN_S = 10.0
 
 
 class DirectoryMoves(ReplicaListener):
-    """Runs a broker's moves until they are complete; `stop` suspends them until the next start."""
+    """Runs the moves of one broker until they are complete. `stop` suspends them until the broker
+    starts again.
+    """
 
     def __init__(
         self,
@@ -64,11 +67,13 @@ class DirectoryMoves(ReplicaListener):
 
     @property
     def under_way(self) -> frozenset[TopicPartition]:
-        """Return the partitions that are being moved or are waiting to be."""
+        """Return the partitions that are being moved or are waiting for their turn."""
         return frozenset(self._tasks)
 
     async def stop(self) -> None:
-        """Stop all copying, and wait until it has ended; moves continue after the next start."""
+        """Stop all copying and wait until it has ended. The moves continue when the broker starts
+        again.
+        """
         self._stopping.set()
         for task in list(self._tasks.values()):
             await task
@@ -76,12 +81,13 @@ class DirectoryMoves(ReplicaListener):
     # --- requests --------------------------------------------------------------------------------
 
     async def alter(self, name: TopicPartition, log_dir: str) -> None:
-        """Start moving a replica to a directory, or store the directory for a later replica.
+        """Start moving a replica to a directory. If the replica does not exist yet, store the
+        directory for it.
 
         Any other move of the replica is cancelled, even if the replica is already in this
-        directory. Raises InvalidTopic (the name is too long), LogDirNotFound, KafkaStorageError,
+        directory. Raises InvalidTopic (if the name is too long), LogDirNotFound, KafkaStorageError,
         ReplicaNotAvailable or UnknownTopicOrPartition. The controller's requests must wait until
-        this returns.
+        this method returns.
         """
         # The directory name of a future replica is longer: it ends in a unique id and `-future`.
         if not future_name_fits(name):
@@ -113,7 +119,9 @@ class DirectoryMoves(ReplicaListener):
         self._go_on(name)
 
     def _path(self, log_dir: str) -> Path:
-        """Return the directory with this absolute path, as shown by DescribeLogDirs."""
+        """Return the directory with this absolute path, which is the path that DescribeLogDirs
+        shows.
+        """
         store = self._store
         for path in store.directories.online:
             if str(path.absolute()) == log_dir:
@@ -123,10 +131,10 @@ class DirectoryMoves(ReplicaListener):
         raise LogDirNotFound(f"{log_dir} is not in log.dirs of this broker")
 
     async def _has_left(self, name: TopicPartition) -> None:
-        """Wait until the previous move is complete on disk.
+        """Wait until everything that the previous move changed is on disk.
 
-        If another move started earlier, it would be unclear after a crash which directory is valid.
-        Raises KafkaStorageError if the wait takes too long.
+        If another move were started earlier, it could be unclear after a crash which directory has
+        the valid log. Raises KafkaStorageError if this takes too long.
         """
         if name in self._leaving:
             with suppress(TimeoutError):
@@ -169,7 +177,7 @@ class DirectoryMoves(ReplicaListener):
         self._go_on(replica.topic_partition)
 
     def _go_on(self, name: TopicPartition) -> None:
-        """Start a task for the partition's move, if any."""
+        """Start a task for the partition's move, if it has one."""
         if name not in self._tasks and self._store.futures.get(name) is not None:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._run(name))
 

@@ -1,14 +1,14 @@
-"""Runs periodic work: checkpoints, flushes, removals and ISR checks.
+"""Runs the periodic work of a broker: checkpoints, flushes, removals and ISR checks.
 
-The intervals are Kafka's. The high watermark is checkpointed every
-`replica.high.watermark.checkpoint.interval.ms`, and the recovery point every
+The intervals are the same as in Kafka. High watermarks are checkpointed every
+`replica.high.watermark.checkpoint.interval.ms`, and recovery points every
 `log.flush.offset.checkpoint.interval.ms`. Deleted partitions are removed within
-`log.segment.delete.delay.ms`; producers that have been idle for a day expire within ten minutes.
-Retention runs every `log.retention.check.interval.ms`, and the ISR check twice per
+`log.segment.delete.delay.ms`. Producers that have been idle for a day expire within ten minutes.
+Retention runs every `log.retention.check.interval.ms`, and the ISR check runs twice per
 `replica.lag.time.max.ms`.
 
-Each duty has its own task and waits for the disk in a thread, so a slow disk delays neither the
-other duties nor the ISR checks. Duties that could conflict:
+Each duty has its own task and waits for the disk in a thread, so a slow disk does not delay the
+other duties or the ISR checks. These duties could conflict:
 
     two writers of one checkpoint       the log store lets only one write at a time
     two removals of one deleted log     one duty does all removals, in consecutive rounds
@@ -49,7 +49,7 @@ _SHORTEST_INTERVAL_MS = 100  # regardless of the configured interval
 
 
 class _Round:
-    """A duty and its interval."""
+    """A duty, and the interval at which it runs."""
 
     __slots__ = ("action", "key", "longest_ms", "name", "times")
 
@@ -61,7 +61,7 @@ class _Round:
         longest_ms: int = LONG_MAX,
         times: int = 1,
     ) -> None:
-        """`times` is how often the duty runs within the configured interval."""
+        """`times` is the number of rounds within the configured interval."""
         self.name = name
         self.key = key
         self.action = action
@@ -74,9 +74,9 @@ class _Round:
 
 
 class Housekeeping:
-    """Runs the duties between `start` and `stop`.
+    """Runs the duties, from `start` until `stop`.
 
-    A failed round is logged and retried at the next interval.
+    If a round fails, this is logged, and the next round follows after the usual interval.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Housekeeping:
         self._tasks = [loop.create_task(self._run(each)) for each in self._rounds]
 
     async def stop(self) -> None:
-        """Stop all rounds; return when none is running."""
+        """Stop all rounds, and return when none of them is running."""
         self._stopping.set()
         for task in self._tasks:
             await task
@@ -188,14 +188,18 @@ class Housekeeping:
             await self._in_lane(partial(write_seen_ms, self._files, directories, wall_ms))
 
     async def _flush_by_age(self) -> None:
-        """Flush the logs for which `flush.ms` is due (ST-10); `flush.messages` works on append."""
+        """Flush the logs whose `flush.ms` has passed (ST-10). (`flush.messages` takes effect on
+        append.)
+        """
         now_ms = self._clock.monotonic_ms()
         for replica in self._hosted():
             if replica.log.config.flush_ms < LONG_MAX and replica.log.due_flush(now_ms):
                 self._replicas.start_flush(replica)
 
     async def _check_isr(self) -> None:
-        """Remove lagging followers from ISRs, twice per `replica.lag.time.max.ms` (RE-8)."""
+        """Remove followers that lag behind from the ISRs, twice per `replica.lag.time.max.ms`
+        (RE-8).
+        """
         self._replicas.check_isr(self._clock.monotonic_ms())
 
     async def _enforce_retention(self) -> None:
@@ -245,7 +249,7 @@ class Housekeeping:
                 await asyncio.sleep(0)
 
     async def _run_guarded(self, replica: Replica, action: Callable[[], object]) -> None:
-        """Run an action in a thread; if the disk fails, its directory goes offline."""
+        """Run an action in a thread. If the disk fails, take its directory offline."""
         try:
             await self._in_lane(action)
         except OSError as error:
@@ -255,7 +259,7 @@ class Housekeeping:
         await run_in(self._replicas.threads.background, action)
 
     def _hosted(self) -> Iterator[Replica]:
-        """Yield all replicas except those deleted or replaced before their turn."""
+        """Yield all replicas, except those that are deleted or replaced before their turn comes."""
         for replica in list(self._replicas):
             if self._replicas.hosts(replica):
                 yield replica

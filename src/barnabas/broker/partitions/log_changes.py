@@ -1,7 +1,7 @@
 """Creates, deletes and renames logs on disk for LeaderAndIsr and StopReplica.
 
-Changes are durable before the response is sent: the directories of all partitions in a request are
-renamed first, and then each log directory is synced once, in a thread.
+All changes are durable before the response is sent. First the directories of all partitions in the
+request are renamed, and then each log directory is synced once, in a thread.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _log = logging.getLogger(__name__)
 
 _THREADS = 4
 _FILES_PER_STEP = 16 * _THREADS
-"""The number of logs created in one step."""
+"""The number of logs that are created in one step."""
 _KEPT_TOGETHER = 256
-"""New logs are exempted from the cycle collector in groups of this size.
+"""New logs are hidden from the cycle collector in groups of this size.
 
-Otherwise, the collector would walk all of them each time their number has grown by a quarter, which
-takes 120 ms on the loop for 10,000 logs. None of their objects is part of a cycle, so deleted logs
-are freed anyway.
+Otherwise, the collector would walk all logs each time their number has grown by a quarter. With
+10,000 logs, this blocks the loop for 120 ms. The objects of a log are not part of any cycle, so
+they are freed even so when the log is deleted.
 """
 
 
 class LogChanges:
-    """Changes logs for one request of the controller at a time."""
+    """Changes logs for the controller, one request at a time."""
 
     __slots__ = ("_failures", "_keep_objects", "_replicas", "_store", "made")
 
@@ -53,10 +53,10 @@ class LogChanges:
         self._replicas = replicas
         self._store = replicas.store
         self.made: dict[TopicPartition, int] = {}
-        """The logs created since the process started, with the broker epoch of their creation."""
+        """The logs created since the process started, each with the broker epoch at that time."""
 
     def set_strays_aside(self, request: LeaderAndIsr, broker_epoch: int) -> Steps[None]:
-        """Rename logs whose topics were deleted and recreated while this broker was away."""
+        """Rename logs whose topics were deleted and created again while this broker was away."""
         homes: dict[Path, None] = {}
         for state in request.partitions:
             name = state.topic_partition
@@ -90,10 +90,10 @@ class LogChanges:
         yield from self.sync_names(homes)
 
     def set_damaged_aside(self, request: LeaderAndIsr) -> Steps[None]:
-        """Rename damaged logs so that they start empty and are copied from their leaders.
+        """Rename damaged logs, so that new ones start empty and are copied from the leaders.
 
-        A log is renamed if it belongs to another topic, or once this broker is out of the ISR,
-        because the new log starts empty.
+        Because the new log starts empty, a log is renamed only if it belongs to another topic or if
+        this broker is no longer in the ISR.
         """
         homes: dict[Path, None] = {}
         damaged, broker_id = self._store.damaged, self._replicas.view.broker_id
@@ -123,9 +123,9 @@ class LogChanges:
         yield from self.sync_names(homes)
 
     def lay_out(self, states: Sequence[PartitionState]) -> Steps[None]:
-        """Create the files of all new logs before any of the logs is opened.
+        """Create the files of all new logs before opening any of the logs.
 
-        Several threads create them, so that the waits for the disk overlap.
+        Several threads create the files, so that they wait for the disk at the same time.
         """
         offline = self._replicas.offline
         waiting = [each for each in states if each.topic_partition not in offline]
@@ -138,19 +138,20 @@ class LogChanges:
             yield [partial(_lay_out, placed[each::_THREADS]) for each in range(_THREADS)]
 
     def keep(self, made_count: int) -> None:
-        """Exempt new logs from the garbage collector whenever enough have been created."""
+        """Hide new logs from the garbage collector whenever enough of them have been created."""
         if made_count % _KEPT_TOGETHER == 0:
             self._keep_objects()
 
     def note_made(self) -> Steps[None]:
-        """Record new logs, which must be synced before anything is written to them."""
+        """Record that these logs are new. They must be synced before anything is written to them.
+        """
         try:
             yield self._store.topic_ids.write
         except DirectoryError as error:
             self._failures.on_error(error.directory, error)
 
     def delete(self, name: TopicPartition) -> Path | None:
-        """Delete a log. Returns its former directory, or None if the disk failed."""
+        """Delete a log. Returns the directory that it was in, or None if the disk failed."""
         # A log created later under that name is a different log.
         self.made.pop(name, None)
         return self._set_aside(name)
@@ -164,7 +165,9 @@ class LogChanges:
             return None
 
     def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
-        """Sync the renames in these directories; if a directory fails, take it offline."""
+        """Sync these directories after logs in them were renamed. If a directory fails, take it
+        offline.
+        """
         for path in directories:
             try:
                 yield partial(self._store.directories.sync_names, path)
@@ -173,7 +176,8 @@ class LogChanges:
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:
-    """Create files; ignore disk errors, which recur when the log is opened."""
+    """Create files. Disk errors are ignored here, because they occur again when the log is opened.
+    """
     with suppress(OSError):
         for new in placed:
             new.lay_out()

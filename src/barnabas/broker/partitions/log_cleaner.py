@@ -1,13 +1,14 @@
-"""Selects the dirtiest log, has it cleaned, and swaps in the new segments (ST-7).
+"""Selects the dirtiest log, has it cleaned, and replaces segments with the cleaned ones (ST-7).
 
-A child process does the work (`storage.compaction`), because a busy Python thread would delay every
-request by milliseconds; only the renames of a swap happen in this process. With `inline`, a thread
-does the work in small steps, for the simulator and for small tests.
+The work is done in a child process (`storage.compaction`), because a busy Python thread would delay
+every request by milliseconds. This process only renames the files when segments are replaced. With
+`inline`, a thread does the work in small steps; this is meant for the simulator and for small
+tests.
 
-A pass is aborted if its log is truncated, deleted, moved or offline, because its files then differ
-from those that were cleaned. A log that is being moved to another directory is not cleaned until
-the move ends, or the copy could contain a record but lack the tombstone that deleted it. A corrupt
-log is reported once and then skipped; the other logs are cleaned.
+A pass is aborted if its log is truncated, deleted, moved or taken offline, because the files are
+then no longer those that were cleaned. While a log is being moved to another directory, it is not
+cleaned; otherwise, the copy could contain a record but not the tombstone that deleted it. A corrupt
+log is reported once and is skipped from then on, but the other logs are still cleaned.
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ class LogCleaner:
         return await run_in(self._replicas.threads.background, action)
 
     async def end(self) -> None:
-        """End the child process; the next pass starts a new one."""
+        """End the child process. The next pass starts a new process."""
         await self._process.end()
 
     async def clean_once(self) -> bool:
-        """Clean the dirtiest log that is due; return whether a log was cleaned.
+        """Clean the dirtiest log that is due, and return whether there was such a log.
 
-        Nothing is cleaned while the age of tombstones and records is unknown.
+        While the age of tombstones and records is not known, no log is cleaned.
         """
         wall_ms = self._clock.trusted_wall_ms()
         chosen = None if wall_ms is None else await self._choose(wall_ms)
@@ -140,7 +141,7 @@ class LogCleaner:
         return None if chosen is None else found[chosen.log]
 
     async def _save(self) -> None:
-        """Write the cleaner's offsets to disk if they have changed."""
+        """Write the cleaner's offsets to disk if any have changed."""
         store = self._replicas.store
         for directory in store.directories.online:
             logs = [
@@ -156,7 +157,9 @@ class LogCleaner:
     # --- one pass --------------------------------------------------------------------------------
 
     async def _clean(self, replica: Replica, cleanable: Cleanable, wall_ms: int) -> bool:
-        """Run one pass and return whether it completed. Raises OSError if its directory failed."""
+        """Run one pass, and return whether it was completed. Raises OSError if the directory
+        failed.
+        """
         log, truncations = cleanable.log, cleanable.log.truncations
 
         def is_same() -> bool:
@@ -191,9 +194,10 @@ class LogCleaner:
         return False
 
     async def _allow_gaps(self, log: Log, end_offset: int, is_same: Callable[[], bool]) -> bool:
-        """Store the offset up to which gaps in the log are due to compaction, not to loss.
+        """Store the offset below which gaps in the log were left by compaction and are not lost
+        data.
 
-        Returns False if the log has changed in the meantime.
+        Returns False if the log has changed since then.
         """
         if end_offset > log.gaps.end:
             for flush in log.take_unflushed():
@@ -216,7 +220,8 @@ class LogCleaner:
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a pass while the log is unchanged, then clean up."""
+        """Yield the events of a pass as long as the log has not changed, and clean up afterwards.
+        """
         is_over = False
         steps = self._inline_steps if self._inline else self._process_steps
         try:
@@ -323,7 +328,9 @@ def _limits(config: CurrentConfig) -> Limits:
 
 
 async def _last_records(log: Log, end_offset: int) -> dict[int, LastRecord]:
-    """Collect the last records of all producers in slices: there may be 100,000."""
+    """Collect the last record of each producer. This is done in slices, because there may be
+    100,000 producers.
+    """
     producers = log.producers
     ids = producers.ids()
     found: dict[int, LastRecord] = {}

@@ -1,8 +1,8 @@
-"""Builds the events of retention, compaction and DeleteRecords, with their causes (IN-1).
+"""Builds the events for retention, compaction and DeleteRecords, including their causes (IN-1).
 
-These events are routine (`events.ROUTINE`): the broker keeps only some per minute, and tools show
-them only on request, because a healthy broker with ten thousand partitions produces thousands every
-few minutes. The log has a line for each event.
+A healthy broker with ten thousand partitions produces thousands of these events every few minutes.
+They are therefore routine events (`events.ROUTINE`): the broker keeps only some of them per minute,
+and tools do not show them unless asked to. The log still has a line for each event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def retention_event(removal: Removal, log: Log) -> Event:
-    """Return the event for segments removed by retention."""
+    """Return the event for segments that retention has removed."""
     config, name = log.config, log.topic_partition
     limits = (
         (removal.by_start, "below the log start offset, which DeleteRecords or a leader raised"),
@@ -39,7 +39,7 @@ def retention_event(removal: Removal, log: Log) -> Event:
 
 
 def deletion_event(replica: Replica, cause: str) -> Event:
-    """Return the event for a log start raised by a client with DeleteRecords."""
+    """Return the event for a log start that a client has raised with DeleteRecords."""
     log, name = replica.log, replica.topic_partition
     text = (
         f"[Log partition={name}, dir={log.directory.parent}] Incremented log start offset to "
@@ -49,7 +49,7 @@ def deletion_event(replica: Replica, cause: str) -> Event:
 
 
 def compaction_event(cleanable: Cleanable, end: Finished, took_ms: int) -> Event:
-    """Return the event for a compacted log."""
+    """Return the event for a log that was compacted."""
     log = cleanable.log
     config, name = log.config, log.topic_partition
     if cleanable.is_overdue:

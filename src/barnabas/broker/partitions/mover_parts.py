@@ -1,7 +1,7 @@
-"""Defines the parts of a broker that move a replica between log directories.
+"""Defines the parts of a broker that are used to move a replica between log directories.
 
-The class has its own module because both `directory_moves` and the mover, which `directory_moves`
-loads later, need it, and modules must not import each other.
+This class has a module of its own because two modules need it: `directory_moves`, and the mover
+that `directory_moves` loads later. These two must not import each other.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class MoverParts(NamedTuple):
-    """The parts of a broker that `ReplicaMover` uses; it is loaded with the first move."""
+    """The parts of a broker that `ReplicaMover` uses. The mover is loaded for the first move."""
 
     failures: DirectoryFailures
     listeners: Sequence[ReplicaListener]
     throttles: Throttles
     stopping: asyncio.Event
     leaving: set[TopicPartition]
-    """The partitions whose switch to another directory is not on disk yet."""
+    """The partitions whose switch to another directory has not been written to disk yet."""

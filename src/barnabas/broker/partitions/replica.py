@@ -1,10 +1,10 @@
-"""Implements a hosted partition: its log, its state machine, and the requests waiting for either.
+"""Implements a hosted partition: its log, its state machine, and the requests that wait for them.
 
-It enforces the order "append, write, notify the machine, apply its decision". Appends are staged
-and written once per wake-up of the loop (`Replicas.write_staged`). Requests with acks=all wait in a
-heap of futures keyed by offset. Parked fetches and sessions are notified of each append: followers
-when it is written, consumers when it is visible. There is no purgatory, and no code iterates over
-all partitions.
+The order is always "append, write, notify the machine, apply its decision". Appends are staged, and
+are written once per wake-up of the loop (`Replicas.write_staged`). Requests with acks=all wait in a
+heap of futures that is ordered by offset. Parked fetches and sessions are notified of each append:
+followers when the data is written, consumers when it becomes visible. There is no purgatory, and
+nothing has to iterate over all partitions.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ _NOT_LED = -1
 
 
 class Watcher(Protocol):
-    """A parked fetch or session partition, which is notified of a replica's changes."""
+    """A parked fetch, or a partition in a session. It is notified when the replica changes."""
 
     def notify(self, appended_bytes: int) -> None:
-        """Count bytes that have become readable."""
+        """Count bytes that can now be read."""
         ...
 
     def wake(self) -> None:
-        """React to a change that a reader must see immediately (leadership, deletion)."""
+        """React to a change that a reader must learn of immediately (leadership, deletion)."""
         ...
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return the time of the last request in this replica's fetch session.
+        """Return the time of the last request in the fetch session of this replica.
 
-        Returns None if this is the session of another replica, or if each of its requests names all
-        partitions.
+        Returns None if the session belongs to another replica, or if all its requests name every
+        partition.
         """
         ...
 
 
 class Watchers:
-    """A set of watchers; a replica has one for written data and one for visible data."""
+    """A set of watchers. Each replica has one set for written data and another for visible data."""
 
     __slots__ = ("_all",)
 
@@ -71,19 +71,21 @@ class Watchers:
         self._all.pop(watcher, None)
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return the time of the last request in a replica's session with this partition, if
-        any."""
+        """Return the time of the last request in the session of a replica that includes this
+        partition, if there is one."""
         times = (watcher.requested_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
     def notify(self, more_bytes: int) -> None:
-        """Notify watchers of readable bytes; 0 wakes no request, but makes sessions check again."""
+        """Notify the watchers that bytes can be read. With 0 bytes, no request is woken, but
+        sessions check this partition again.
+        """
         # Iterate over a copy: a woken watcher may unpark itself.
         for watcher in list(self._all):
             watcher.notify(more_bytes)
 
     def wake(self) -> None:
-        """Wake watchers for a change that readers must see immediately."""
+        """Wake the watchers because of a change that readers must learn of immediately."""
         for watcher in list(self._all):
             watcher.wake()
 
@@ -95,10 +97,10 @@ class LogDirs(Protocol):
 
 
 class ReplicaHost(NamedTuple):
-    """The parts of a broker that all of its replicas share."""
+    """The parts of a broker that all its replicas share."""
 
     dirty: list[Replica]
-    """The replicas with staged data."""
+    """The replicas that have staged data."""
     clock: Clock
     proposals: AlterPartitionQueue
     log_dirs: LogDirs
@@ -139,7 +141,7 @@ class Replica:
         self._host = host
         self._dirty = host.dirty
         self.traffic = host.traffic.join(log.topic_partition.topic)
-        """The metrics of the replica's topic, valid until `Replicas.remove`."""
+        """The metrics of the replica's topic. They are valid until `Replicas.remove` is called."""
         self._proposal: asyncio.Future[IsrAnswer] | None = None
         self._is_dirty = False
         self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] | None = None
@@ -154,17 +156,17 @@ class Replica:
         self._unseen_bytes = 0  # appended but not yet below the high watermark
         self._notified_bytes = 0  # the part that followers have been notified of
         self.flush: asyncio.Task[None] | None = None
-        """The flush in progress, which may take several syncs: each covers the records appended
-        during the previous one.
+        """The flush in progress. It may take several syncs, because each sync covers the records
+        that were appended during the previous one.
         """
         self._synced: asyncio.Future[None] | None = None
         self.successor: Log | None = None
-        """The log in another directory that will replace this log.
+        """The log in another directory that is going to replace this log.
 
-        Records must be on disk in both logs before they are acknowledged.
+        Records are not acknowledged until they are on disk in both logs.
         """
         self.adding: tuple[int, ...] = ()
-        """On the leader, the brokers on which replicas are still being added (KIP-455)."""
+        """On the leader, the brokers of the replicas that are still being added (KIP-455)."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -172,21 +174,22 @@ class Replica:
 
     @property
     def high_watermark(self) -> int:
-        """Return the first offset that consumers cannot see."""
+        """Return the first offset that is not visible to consumers."""
         return self.partition.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """Return the first offset that `read_committed` consumers cannot see (CO-6)."""
+        """Return the first offset that is not visible to `read_committed` consumers (CO-6)."""
         return self.log.last_stable_offset(self.partition.high_watermark)
 
     # --- append ----------------------------------------------------------------------------------
 
     def append(self, records: memoryview, wall_ms: int, is_unseen: bool = False) -> AppendResult:
-        """Stage a producer's batch as the leader.
+        """Stage a batch that a producer sent to this broker as the leader.
 
-        Raises the KafkaError for the client, OSError, or Doubt if `is_unseen` and the header may be
-        wrong. After `written`, the batch counts and `records` can be released.
+        Raises the KafkaError to send to the client, OSError, or Doubt if `is_unseen` is set and the
+        header may be wrong. After `written`, neither the batch counts nor `records` are needed any
+        more.
         """
         self._will_write()
         result = self.log.append(records, self.partition.leader_epoch, wall_ms, is_unseen)
@@ -198,7 +201,7 @@ class Replica:
         return result
 
     def append_own(self, records: memoryview, wall_ms: int) -> AppendResult:
-        """Stage a batch from this broker's coordinator; otherwise like `append`."""
+        """Stage a batch from a coordinator on this broker. Otherwise the same as `append`."""
         self._will_write()
         result = self.log.append_own(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
@@ -206,7 +209,7 @@ class Replica:
         return result
 
     def append_control(self, records: memoryview, wall_ms: int) -> AppendResult:
-        """Stage a transaction marker; otherwise like `append`."""
+        """Stage the marker of a transaction. Otherwise the same as `append`."""
         self._will_write()
         result = self.log.append_control(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
@@ -219,7 +222,7 @@ class Replica:
             self._dirty.append(self)
 
     def write_staged(self) -> None:
-        """Write the staged data. Raises OSError if the log has failed."""
+        """Write the data that has been staged. Raises OSError if the log has failed."""
         self._is_dirty = False
         self.log.write_staged()
         if self._followers:
@@ -227,10 +230,10 @@ class Replica:
             self._notified_bytes = self._unseen_bytes
 
     def count_traffic(self) -> None:
-        """Count the data appended as the leader since the last call in the topic's metrics.
+        """Add the data that was appended as the leader since the last call to the topic's metrics.
 
-        Called when a metrics page is rendered and when leadership ends: counting the records of
-        each batch would cost one percent of a small request.
+        This is called when a metrics page is rendered and when leadership ends. To count the
+        records of every batch at once would add one percent to the cost of a small request.
         """
         if self._led_from != _NOT_LED:
             end_offset = self.log.log_end_offset
@@ -239,7 +242,8 @@ class Replica:
             self._led_from, self._led_bytes = end_offset, 0
 
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
-        """Treat everything below `end_offset` as written and, if required, flushed."""
+        """Treat everything below `end_offset` as written and, if flushes are required, as flushed.
+        """
         if self.successor is not None:
             # Acknowledged records must survive the switch to the other directory, so they must be
             # on disk in both logs.
@@ -256,11 +260,11 @@ class Replica:
 
     @property
     def waits_for_disk(self) -> bool:
-        """Return whether an append must be flushed before it is acknowledged."""
+        """Return whether appended data must be flushed before it is acknowledged."""
         return self.flush is not None or self.successor is not None
 
     async def wait_for_flush(self, offset: int) -> None:
-        """If a flush was requested, wait until everything below `offset` is on disk."""
+        """If a flush has been requested, wait until everything below `offset` is on disk."""
         while self.waits_for_disk and offset > min(
             each.recovery_point for each in (self.log, self.successor) if each is not None
         ):
@@ -271,7 +275,7 @@ class Replica:
             await shielded(self._synced)
 
     def sync_ended(self) -> None:
-        """Wake the requests that wait for a flush, to check again."""
+        """Wake the requests that are waiting for a flush, so that they check again."""
         synced, self._synced = self._synced, None
         if synced is not None:
             synced.set_result(None)
@@ -279,7 +283,7 @@ class Replica:
     # --- read ------------------------------------------------------------------------------------
 
     def park(self, watcher: Watcher) -> None:
-        """Return the watchers of visible data, with which consumers park."""
+        """Return the watchers of visible data. Consumers wait among these."""
         if self._parked is None:
             self._parked = Watchers()
         self._parked.park(watcher)
@@ -290,7 +294,9 @@ class Replica:
 
     @property
     def followers(self) -> Watchers:
-        """Return the watchers of written data, visible or not, with which followers park."""
+        """Return the watchers of written data, whether or not it is visible. Followers wait among
+        these.
+        """
         if self._followers is None:
             self._followers = Watchers()
         return self._followers
@@ -298,7 +304,7 @@ class Replica:
     # --- as leader -------------------------------------------------------------------------------
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> None:
-        """Record a follower's fetch, which acknowledges everything below its fetch offset (RE-5).
+        """Record the fetch of a follower. It acknowledges everything below its fetch offset (RE-5).
 
         Raises NotLeaderOrFollower, FencedLeaderEpoch or UnknownLeaderEpoch.
         """
@@ -308,7 +314,7 @@ class Replica:
             self._moved.set()
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Apply the machine's decisions."""
+        """Apply the decisions that the machine has made."""
         for effect in effects:
             if effect.__class__ is Advance:
                 self._high_watermark_rose()
@@ -316,7 +322,7 @@ class Replica:
                 self._propose(effect.proposal)
 
     def _propose(self, proposal: IsrProposal) -> None:
-        """Submit an ISR to the controller, which responds in a later turn of the loop."""
+        """Submit an ISR to the controller, whose response arrives in a later turn of the loop."""
         answer = self._proposal = self._host.proposals.submit(self.partition, proposal)
         answer.add_done_callback(partial(self._on_isr_answer, proposal))
 
@@ -337,10 +343,10 @@ class Replica:
         self.isr_changed()
 
     def wait_for(self, offset: int, *, is_strict: bool = False) -> asyncio.Future[None]:
-        """Return a future that is done when the high watermark reaches `offset`.
+        """Return a future that is done when the high watermark has reached `offset`.
 
-        It fails when leadership is lost. With `is_strict` it also fails with
-        NotEnoughReplicasAfterAppend when the ISR falls below the minimum.
+        The future fails if leadership is lost. With `is_strict`, it also fails, with
+        NotEnoughReplicasAfterAppend, if the ISR falls below the minimum.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # This broker may have stopped leading since the append.
@@ -359,14 +365,14 @@ class Replica:
         return future
 
     def _sweep(self) -> None:
-        """Remove abandoned requests, which nothing else removes while the high watermark is
-        stuck."""
+        """Remove requests that were abandoned. While the high watermark does not move, nothing else
+        removes them."""
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))
 
     async def low_watermark_moves(self, timeout_s: float) -> None:
-        """Wait until a follower has fetched, leadership is lost, or the timeout is over."""
+        """Wait until a follower has fetched, leadership is lost, or the timeout has passed."""
         if self._moved is None or self._moved.is_set():
             self._moved = asyncio.Event()
         try:
@@ -376,7 +382,9 @@ class Replica:
             return
 
     def log_start_moved(self) -> None:
-        """Notify readers and followers that the log start has moved (retention, DeleteRecords)."""
+        """Notify readers and followers that the log start has moved (because of retention or
+        DeleteRecords).
+        """
         self.partition.on_log_start_moved(self.log.log_start_offset)
         self.wake_watchers()
 
@@ -387,10 +395,10 @@ class Replica:
     # --- as follower -----------------------------------------------------------------------------
 
     def on_copied(self, size_bytes: int, before: int, effects: Sequence[Effect]) -> None:
-        """Process records copied from the leader.
+        """Process records that were copied from the leader.
 
-        `size_bytes` were written at `before`, the previous log end; `effects` result from the
-        leader's high watermark.
+        `size_bytes` bytes were written at offset `before`, which was the log end. `effects` are the
+        effects of the leader's high watermark.
         """
         self._unseen_bytes += size_bytes
         self.traffic.replication_bytes_in += size_bytes
@@ -402,7 +410,7 @@ class Replica:
     # --- roles -----------------------------------------------------------------------------------
 
     def leads(self) -> None:
-        """Become the partition's leader in a new leader epoch."""
+        """Become the leader of the partition in a new leader epoch."""
         self._stopped_by = None
         self._unseen_bytes = self._notified_bytes = 0
         self.count_traffic()
@@ -411,10 +419,10 @@ class Replica:
         self.wake_watchers()
 
     def isr_changed(self) -> None:
-        """Fail the requests with acks=all if the ISR has become too small for them.
+        """If the ISR has become too small, fail the requests with acks=all.
 
-        Sessions of followers check this partition with their next request: an out-of-sync follower
-        may rejoin.
+        The sessions of followers check this partition again with their next request, because a
+        follower that was out of sync may rejoin.
         """
         if self._followers is not None:
             self._followers.notify(0)
@@ -435,8 +443,8 @@ class Replica:
                 future.set_exception(error)
 
     def on_stopped(self, reason: KafkaError | None = None) -> None:
-        """Fail all waiting requests, because this broker no longer leads or hosts the partition, or
-        its log is offline.
+        """Fail all waiting requests because this broker no longer leads or hosts the partition, or
+        because its log is offline.
         """
         error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"
@@ -455,7 +463,9 @@ class Replica:
         self.wake_watchers()
 
     def wake_watchers(self) -> None:
-        """Wake all readers for a change that they must see immediately (leadership, deletion)."""
+        """Wake all readers because of a change that they must learn of immediately (leadership,
+        deletion).
+        """
         if self._parked is not None:
             self._parked.wake()
         if self._followers is not None:
@@ -479,7 +489,7 @@ class Replica:
 
 
 class ReplicaClasses(NamedTuple):
-    """The classes used for hosted partitions; the simulator substitutes its own."""
+    """The classes that are used for hosted partitions. The simulator replaces some of them."""
 
     partition: Callable[..., Partition] = Partition
     replica: Callable[[Log, Partition, ReplicaHost], Replica] = Replica

@@ -1,11 +1,12 @@
-"""Moves one replica to another log directory; the move may have begun before a restart.
+"""Moves one replica to another log directory. The move may have begun before the broker was
+restarted.
 
-It executes the decisions of `replication.directory_move` in steps of 64 KiB: reads and flushes run
-in threads, and appends work as on a follower.
+The mover carries out the decisions of `replication.directory_move` in steps of 64 KiB. Data is read
+and flushed in threads, and appended in the same way as on a follower.
 
-The switch happens in one turn of the event loop and is invisible to requests: staged data is copied
-too, and waiting requests wait for offsets, which stay valid. However, the log is a new object, so
-code must read `replica.log` again after an await.
+The switch takes place in one turn of the event loop, and requests do not notice it: staged data is
+copied as well, and the offsets for which requests are waiting stay valid. However, the log is now
+another object, so code must read `replica.log` again after an await.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ _CUT_SETTLES_WITHIN_S = 0.05
 
 
 class _GivenUp(Exception):
-    """Raised if the move cannot be completed, with the reason."""
+    """Raised with the reason if the move cannot be completed."""
 
 
 class ReplicaMover:
-    """Moves one partition's replica to its future replica. Can be used only once."""
+    """Moves the replica of one partition to its future replica. A mover can be used only once."""
 
     __slots__ = (
         "_failures",
@@ -81,7 +82,8 @@ class ReplicaMover:
         self._move = DirectoryMove()
 
     async def run(self) -> None:
-        """Run until the move is complete, is given up, or must restart with a new mover."""
+        """Run until the move is complete, has been given up, or must be restarted with a new mover.
+        """
         name, future = self._name, self._future
         home = self._store.futures.home(name)
         if home is None:
@@ -112,14 +114,16 @@ class ReplicaMover:
             self._failures.on_error(error.directory, error)
 
     def _release(self, replica: Replica | None) -> None:
-        """Release all acknowledgements that wait for a flush of the future replica."""
+        """Release all acknowledgements that are waiting for a flush of the future replica."""
         if replica is not None and replica.successor is not None:
             replica.successor = None
             replica.sync_ended()
             self._replicas.start_flush(replica)
 
     async def _on_target_error(self, target: Path, error: OSError) -> None:
-        """Take the target offline after a disk error, but not for lack of descriptors."""
+        """Take the target offline after a disk error, unless there were merely no file descriptors
+        left.
+        """
         self._failures.on_error(target, error)
         # If file descriptors are short, the target has not failed: retry the move.
         if self._future.health.is_failed and self._store.futures.get(self._name) is self._future:
@@ -127,16 +131,19 @@ class ReplicaMover:
         await self._pause(_AGAIN_AFTER_S)
 
     def _current(self) -> Replica | None:
-        """Return the replica while it moves to this future replica and the broker is running."""
+        """Return the replica as long as it is moving to this future replica and the broker is
+        running.
+        """
         if self._stopping.is_set() or self._store.futures.get(self._name) is not self._future:
             return None
         return self._replicas.get(self._name)
 
     async def _align(self) -> None:
-        """Truncate a future replica found at startup to where it diverges from the current replica.
+        """Truncate a future replica that was found at startup to the point where it diverges from
+        the current replica.
 
-        The current replica may have been truncated, or have lost its end, while the future replica
-        was not.
+        The current replica may have been truncated, or may have lost its end, while the future
+        replica did not.
         """
         future = self._future
         while (replica := self._current()) is not None:
@@ -150,7 +157,7 @@ class ReplicaMover:
                 return
 
     async def _settle(self) -> None:
-        """Sync the truncation of the future replica and load its producers."""
+        """Sync the future replica after its truncation, and load its producers."""
         future = self._future
         cut = future.unsettled
         if cut is not None:
@@ -191,10 +198,11 @@ class ReplicaMover:
                     self._leaving.discard(self._name)
 
     async def _prepare(self, replica: Replica) -> None:
-        """Flush the future replica and add it to the checkpoints.
+        """Flush the future replica, and add it to the checkpoints.
 
-        If the topic acknowledges records only once they are flushed, all records, including earlier
-        ones, must be on the target disk first, so that the switch need not wait for a flush.
+        If the topic acknowledges records only after they are flushed, all its records must be on
+        the target disk before the switch, even those copied earlier. Otherwise, the switch would
+        have to wait for a flush.
         """
         future, config, acknowledged_to = self._future, replica.log.config, 0
         # Only topics with flush settings guarantee that acknowledged records are on disk.
@@ -251,8 +259,8 @@ class ReplicaMover:
                 self._move.on_copied(len(records), reached_end=future.log_end_offset >= end_offset)
 
     async def _begin_within(self, records: bytes) -> None:
-        """If some records of the first batch are deleted, start the log at its base offset.
-        `RaiseStart` then raises the log start past them.
+        """If some records of the first batch have been deleted, start the log at the base offset of
+        the batch. `RaiseStart` then raises the log start past the deleted records.
         """
         future = self._future
         is_empty = future.log_start_offset == future.log_end_offset
@@ -261,7 +269,7 @@ class ReplicaMover:
             await self._settle()
 
     async def _read(self, log: Log, offset: int) -> bytes:
-        """Read the batches for one turn."""
+        """Read the batches that are copied in one turn."""
         slices = log.read(offset, TURN_BYTES, log.log_end_offset)
         try:
             return await self._in_lane(partial(_bytes_of, slices))
@@ -278,9 +286,10 @@ class ReplicaMover:
         future.write_staged()
 
     def _switch(self, replica: Replica) -> Path | None:
-        """Copy the remaining records and switch, within this turn of the loop.
+        """Copy the remaining records and switch to the new log, all in this turn of the loop.
 
-        Returns the old directory, or None if too much is left to copy or the source's disk fails.
+        Returns the old directory, or None if there is still too much to copy or the source disk
+        fails.
         """
         log, future, name = replica.log, self._future, self._name
         try:
@@ -308,7 +317,7 @@ class ReplicaMover:
         return source
 
     async def _leave(self, source: Path) -> None:
-        """Delete the old replica once the new one has its final name."""
+        """Delete the old replica after the new one has been given its final name."""
         name, log = self._name, self._future
         home = self._store.directory_of(name)
         while self._store.logs.get(name) is log:
@@ -339,7 +348,7 @@ class ReplicaMover:
 
 
 def _rest(log: Log, offset: int) -> bytes:
-    """Read one step's worth of records from `offset`; return nothing at the log end."""
+    """Read from `offset` as many records as one step may copy, or nothing at the log end."""
     slices = log.read(offset, TURN_BYTES, log.log_end_offset)
     try:
         return _bytes_of(slices)

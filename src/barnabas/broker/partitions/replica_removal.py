@@ -1,4 +1,4 @@
-"""Removes replicas that were stopped or moved by the controller, or lost with a disk."""
+"""Removes replicas that the controller has stopped or moved, or that were lost with a disk."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 
 def follows(replica: Replica) -> bool:
-    """Return whether the replica is a follower with a leader to fetch from."""
+    """Return whether the replica is a follower and has a leader to fetch from."""
     return not replica.partition.is_leader and replica.partition.leader != NO_LEADER
 
 
 class ReplicaRemoval:
-    """Removes replicas and notifies their listeners; no other code removes replicas."""
+    """Removes replicas and notifies their listeners. This is the only class that removes replicas.
+    """
 
     __slots__ = ("_listeners", "replicas")
 
@@ -31,7 +32,7 @@ class ReplicaRemoval:
     def remove(self, replica: Replica, reason: KafkaError | None = None) -> None:
         """Stop hosting the replica, but keep its log.
 
-        `reason` is the error for waiting requests.
+        `reason` is the error with which waiting requests fail.
         """
         self.replicas.remove(replica)
         for listener in self._listeners:

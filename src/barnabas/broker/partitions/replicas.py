@@ -1,7 +1,7 @@
 """Holds the replicas that this broker hosts, by partition.
 
-`role_changes` adds replicas and changes their roles as the controller decides. Replicas are removed
-by `replica_removal`.
+Replicas are added by `role_changes`, which also changes their roles as the controller decides, and
+are removed by `replica_removal`.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _MINUTE_MS: Final = 60_000
 
 
 class ReadFailures:
-    """Logs failed reads, at most once a minute per partition.
+    """Logs failed reads, at most once a minute for each partition.
 
-    Every client that reads a damaged batch retries immediately.
+    Every client that reads a damaged batch tries again immediately.
     """
 
     __slots__ = ("_clock", "_last")
@@ -58,7 +58,7 @@ class ReadFailures:
         self._last: dict[TopicPartition, tuple[int, int]] = {}
 
     def on_failure(self, what: str, name: TopicPartition, error: Exception) -> None:
-        """Log a failed read of the partition, unless one was logged recently."""
+        """Log that reading the partition failed, unless this was logged recently."""
         now_ms = self._clock.monotonic_ms()
         before_ms, left_out = self._last.get(name, (now_ms - _MINUTE_MS, 0))
         if now_ms - before_ms < _MINUTE_MS:
@@ -73,7 +73,7 @@ class ReadFailures:
 
 
 class Replicas:
-    """Every replica on this broker, by topic and partition."""
+    """All replicas on this broker, by topic and partition."""
 
     __slots__ = (
         "_live",
@@ -107,7 +107,7 @@ class Replicas:
         threads: DiskThreads = LOOP_THREADS,
         events: EventLog | None = None,
     ) -> None:
-        """`events` is the broker's event log; without one, these replicas create their own."""
+        """`events` is the broker's event log. If none is passed, an event log is created."""
         metrics.declare(self._families)
         metrics.declare(self._log_families)
         self.traffic = Traffic(metrics, self._count_traffic)
@@ -131,7 +131,9 @@ class Replicas:
         self.write_soon = writes.write_soon
         self.start_flush = writes.start_flush
         self.converting: set[str] = set()
-        """The topics whose batches must be prepared; see `storage.batch_validation.prepare`."""
+        """The topics whose batches must be prepared before they are appended; see
+        `storage.batch_validation.prepare`.
+        """
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -177,7 +179,9 @@ class Replicas:
             replica.count_traffic()
 
     def _log_families(self) -> Iterator[Family]:
-        """Yield families for the logs of all replicas, reading the logs as the page is rendered."""
+        """Yield the metric families for the logs of all replicas. The logs are read while the page
+        is rendered.
+        """
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
         # Published dashboards list topics by this name. Kafka reports 0 for each partition led by
@@ -197,10 +201,11 @@ class Replicas:
     # --- lookup ----------------------------------------------------------------------------------
 
     def leader_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """Return the replica if this broker leads the partition; otherwise raise the error for the
-        client.
+        """Return the replica if this broker is the partition's leader; otherwise raise the error
+        for the client.
 
-        `leader_epoch` is the client's leader epoch; as in Kafka, a mismatch is detected first.
+        `leader_epoch` is the leader epoch known to the client. As in Kafka, it is compared before
+        anything else is checked.
         """
         replica = self.replica_of(topic_partition, leader_epoch)
         if not replica.partition.is_leader:
@@ -208,7 +213,9 @@ class Replicas:
         return replica
 
     def replica_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """Return the replica, leader or follower; otherwise raise the error for the client."""
+        """Return the replica, whether it is the leader or a follower; otherwise raise the error for
+        the client.
+        """
         # A plain tuple is enough: it equals the TopicPartition, and takes a tenth of the time to
         # build.
         replica = self._replicas.get(topic_partition)
@@ -221,12 +228,12 @@ class Replicas:
         return replica
 
     def get(self, topic_partition: tuple[str, int]) -> Replica | None:
-        """Return the replica, or None if it is not hosted."""
+        """Return the replica, or None if this broker does not host it."""
         return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
-        """Return whether this replica object is still hosted; it may be replaced during an
-        `await`."""
+        """Return whether this replica object is still hosted. Another may have replaced it during
+        an `await`."""
         return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
@@ -239,21 +246,21 @@ class Replicas:
         return kind(f"{name} is not hosted by this broker")
 
     def latest_epoch_of(self, name: TopicPartition) -> int:
-        """Return the last leader epoch in a log on this broker, hosted or not; -1 if there is no
-        log.
+        """Return the last leader epoch in the log on this broker, even if it is not hosted, or -1
+        if there is no log.
 
-        Used by a controller without the leader epoch in its metadata (ZK-6).
+        A controller uses this if its metadata does not contain the leader epoch (ZK-6).
         """
         log = self._store.logs.get(name)
         return -1 if log is None else log.epochs.latest
 
     @property
     def has_staged(self) -> bool:
-        """Return whether staged appends are waiting to be written."""
+        """Return whether there are staged appends that have yet to be written."""
         return bool(self.dirty)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Return the high watermarks of all hosted partitions, for their checkpoint."""
+        """Return the high watermarks of all hosted partitions, to be checkpointed."""
         return {replica.topic_partition: replica.high_watermark for replica in self}
 
     # --- adding and removing (role_changes, replica_removal) -------------------------------------
@@ -276,7 +283,9 @@ class Replicas:
         self._replicated.pop(replica, None)
 
     def role_changed(self, replica: Replica) -> None:
-        """Update the sets of replicas after a replica's role or its set of replicas has changed."""
+        """Update the sets of replicas after a replica has changed its role or its own set of
+        replicas.
+        """
         # Only leaders with followers need ISR checks.
         if replica.partition.is_leader and len(replica.partition.replicas) > 1:
             self._replicated[replica] = None
@@ -285,24 +294,26 @@ class Replicas:
 
     @property
     def offline(self) -> frozenset[TopicPartition]:
-        """Return the partitions of this broker whose log directory is offline."""
+        """Return the partitions of this broker that are in an offline log directory."""
         return frozenset(self._offline)
 
     def mark_offline(self, *names: TopicPartition) -> None:
-        """Record that the logs of these partitions cannot be reached."""
+        """Record that the logs of these partitions cannot be accessed."""
         self._offline.update(names)
 
     def is_offline(self, name: TopicPartition) -> bool:
         return name in self._offline
 
     def forget_offline(self, name: TopicPartition) -> None:
-        """Forget an offline partition that this broker has stopped hosting."""
+        """Forget an offline partition because this broker no longer hosts it."""
         self._offline.discard(name)
 
     # --- other brokers ---------------------------------------------------------------------------
 
     def brokers_changed(self) -> None:
-        """Update the live brokers, so that no high watermark waits for dead ones."""
+        """Update the set of live brokers, so that no high watermark waits for brokers that are
+        dead.
+        """
         live = self.view.live_brokers()
         if live == self._live:
             return
@@ -312,12 +323,12 @@ class Replicas:
             replica.carry_out(replica.partition.brokers_changed(live, now_ms))
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Notify all partitions of this broker's new registration."""
+        """Notify all partitions that this broker has registered anew."""
         for replica in self:
             replica.partition.on_registered(broker_epoch)
 
     def check_isr(self, now_ms: int) -> None:
-        """Remove lagging followers from the ISRs of the partitions that this broker leads
+        """Remove followers that lag behind from the ISRs of the partitions that this broker leads
         (RE-8).
         """
         for replica in list(self._replicated):
@@ -326,19 +337,19 @@ class Replicas:
     # --- configuration ---------------------------------------------------------------------------
 
     def log_config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
-        """Store a topic's own settings, and return its log config."""
+        """Store the settings of a topic, and return its log config."""
         self._overrides[topic] = overrides
         return self.config.value.log_config(overrides)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply a topic's new settings to its logs."""
+        """Apply the new settings of a topic to its logs."""
         self._overrides[topic] = overrides
         for replica in self:
             if replica.topic_partition.topic == topic:
                 self._configure(replica)
 
     def broker_config_changed(self, _config: BrokerConfig) -> None:
-        """Apply the broker's new settings, which are the defaults for all topics."""
+        """Apply new settings of the broker, which are the defaults for all topics."""
         for replica in self:
             self._configure(replica)
 
@@ -358,7 +369,9 @@ class Replicas:
     # --- file descriptors ------------------------------------------------------------------------
 
     def is_short_of_descriptors(self, error: OSError) -> bool:
-        """Return whether the error is a descriptor shortage, not a disk failure; log it once."""
+        """Return whether the error is a lack of file descriptors rather than a disk failure. If so,
+        log it once.
+        """
         if not is_out_of_descriptors(error):
             return False
         self._shortage.on_error(error)
@@ -387,9 +400,9 @@ def _replica_counts(led: Sequence[Replica]) -> Iterator[Sample]:
 
 
 def _volume_families(directories: LogDirectories) -> Iterator[Family]:
-    """Yield the space of the volumes, which Kafka reports only in DescribeLogDirs (KIP-827).
+    """Yield the space on the volumes. Kafka reports it only in DescribeLogDirs (KIP-827).
 
-    Several directories on one volume report the same numbers.
+    Directories that are on the same volume report the same numbers.
     """
     spaces = []
     for path in directories.online:
@@ -410,7 +423,9 @@ def _volume_families(directories: LogDirectories) -> Iterator[Family]:
 
 
 def _is_under_replicated(replica: Replica) -> bool:
-    """Return whether any replicas are out of sync, except those being added (as in Kafka)."""
+    """Return whether any replica is out of sync. As in Kafka, replicas that are being added do not
+    count.
+    """
     partition = replica.partition
     wanted = len(partition.replicas)
     if replica.adding:

@@ -1,7 +1,7 @@
-"""Applies the controller's decisions: which partitions to host, and in which role.
+"""Applies the controller's decisions about which partitions this broker hosts, and in which role.
 
-LeaderAndIsr, UpdateMetadata and StopReplica arrive as values. Only this module changes log
-directories and roles, on a standalone broker and in a cluster.
+LeaderAndIsr, UpdateMetadata and StopReplica requests arrive as values. Log directories and roles
+are changed only by this module, both on a standalone broker and in a cluster.
 """
 
 from __future__ import annotations
@@ -47,21 +47,25 @@ _PARTITIONS_PER_TURN = 16  # each may need file operations; other tasks run in b
 
 
 class _Unhosted(Exception):
-    """Raised for lack of a file descriptor to create or change a replica's files."""
+    """Raised if there is no file descriptor left with which to create or change a replica's files.
+    """
 
 
 class DeferredStates:
-    """Partition states that could not be applied because no file descriptor was available.
+    """The states of partitions that could not be applied because there were no file descriptors
+    left.
 
-    This is not a disk failure, so nothing goes offline: the controller gets a success response, and
-    each state is retried every second. Until a retry succeeds, clients get NOT_LEADER_OR_FOLLOWER.
-    Only the last state of each partition is kept.
+    This is not a disk failure, so nothing goes offline. The controller gets a success response, and
+    each state is tried again every second. Until this succeeds, clients get NOT_LEADER_OR_FOLLOWER.
+    For each partition, only the latest state is kept.
     """
 
     __slots__ = ("_is_closed", "_requests", "_retry", "_task", "_timer")
 
     def __init__(self, retry: Callable[[TopicPartition], Awaitable[None]]) -> None:
-        """`retry` reapplies a partition's state if it is still deferred, and may defer it again."""
+        """`retry` applies a partition's state if it is still deferred. It may defer the state
+        again.
+        """
         self._retry = retry
         self._requests: dict[TopicPartition, LeaderAndIsr] = {}  # of one partition each
         self._timer: asyncio.TimerHandle | None = None
@@ -72,7 +76,9 @@ class DeferredStates:
         return len(self._requests)
 
     def get(self, name: TopicPartition) -> LeaderAndIsr | None:
-        """Return the partition's deferred state, as a request of the controller that sent it."""
+        """Return the deferred state of the partition, as a request from the controller that sent
+        it.
+        """
         return self._requests.get(name)
 
     def put_off(self, request: LeaderAndIsr, state: PartitionState) -> None:
@@ -80,7 +86,7 @@ class DeferredStates:
         self._wait()
 
     def forget(self, names: Iterable[TopicPartition]) -> None:
-        """Stop retrying these partitions: they are stopped or have a newer state."""
+        """Stop retrying these partitions, because they have been stopped or have a newer state."""
         for name in names:
             self._requests.pop(name, None)
 
@@ -153,26 +159,28 @@ class RoleChanges:
         # The contents of a directory that failed before it was read are unknown.
         self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
-        """The states that wait for file descriptors.
+        """The states that are waiting for file descriptors.
 
-        They are dropped when a partition is stopped.
+        When a partition is stopped, its state is dropped.
         """
         self.line = asyncio.Lock()
-        """The lock held while roles change over several turns of the loop.
+        """The lock that is held while roles are changed over several turns of the loop.
 
-        The next change waits for it.
+        The next change waits for this lock.
         """
 
     # --- LeaderAndIsr ----------------------------------------------------------------------------
 
     def apply_leader_and_isr(self, request: LeaderAndIsr) -> Codes:
-        """Run `leader_and_isr` without yielding to other tasks."""
+        """Run `leader_and_isr` without letting other tasks run in between."""
         return at_once(self.leader_and_isr(request))
 
     def leader_and_isr(self, request: LeaderAndIsr) -> Steps[Codes]:
-        """Host, lead or follow as the controller decides; return an error code for each partition.
+        """Host, lead or follow partitions as the controller decides, and return an error code for
+        each.
 
-        A request with an older leader epoch or partition epoch than the known one changes nothing.
+        If the leader epoch or partition epoch in the request is older than the known one, nothing
+        is changed.
         """
         codes: Codes = {}
         role_changes: list[RoleChange] = []
@@ -193,10 +201,11 @@ class RoleChanges:
         return codes
 
     def _make_logs(self, request: LeaderAndIsr) -> Steps[None]:
-        """Create the missing logs, with one wait for the disk, before any of them is written to.
+        """Create all missing logs before any of them is written to, so that there is only one wait
+        for the disk.
 
-        At first, they are hosted without a leader. A log that cannot be created is retried when the
-        role is assigned.
+        The logs are hosted without a leader at first. If a log cannot be created, this is tried
+        again when the role is assigned.
         """
         replicas, logs = self._replicas, self._replicas.store.logs
         places = ((each, each.topic_partition) for each in request.partitions)
@@ -212,7 +221,7 @@ class RoleChanges:
             yield from self._changes.note_made()
 
     async def _retry(self, name: TopicPartition) -> None:
-        """Apply the partition's deferred state if it is still deferred."""
+        """Apply the deferred state of the partition, if there still is one."""
         async with self.line:
             request = self.deferred.get(name)
             if request is None:
@@ -226,7 +235,7 @@ class RoleChanges:
     def _apply(
         self, request: LeaderAndIsr, state: PartitionState, role_changes: list[RoleChange]
     ) -> int:
-        """Apply the state of one partition and return an error code."""
+        """Apply the state of one partition, and return its error code."""
         name = state.topic_partition
         self.deferred.forget([name])
         replica = self._replicas.get(name)
@@ -268,8 +277,8 @@ class RoleChanges:
         return NONE
 
     def _take_role(self, replica: Replica, image: PartitionImage) -> None:
-        """Become leader or follower in a new leader epoch, or apply another ISR in the current
-        one.
+        """Become leader or follower in a new leader epoch, or apply a new ISR in the current leader
+        epoch.
         """
         if image.leader == self._replicas.view.broker_id:
             self._lead(replica, image)
@@ -324,7 +333,9 @@ class RoleChanges:
     # --- hosting ---------------------------------------------------------------------------------
 
     def _try_to_host(self, state: PartitionState) -> Replica | None:
-        """Host a replica; return None if the disk fails. Raises _Unhosted without a descriptor."""
+        """Host a replica, or return None if the disk fails. Raises _Unhosted if no descriptor is
+        left.
+        """
         name = state.topic_partition
         if self._replicas.is_offline(name):
             return None
@@ -379,7 +390,7 @@ class RoleChanges:
         return replica
 
     def _overrides(self, state: PartitionState) -> Mapping[str, str]:
-        """Return the topic's own settings, which may be newer than those in the request."""
+        """Return the settings of the topic, which may be newer than those in the request."""
         topic = self._replicas.view.image.topics.get(state.topic_partition.topic)
         if topic is None or topic.topic_id != state.topic_id:
             return state.topic_config
@@ -388,15 +399,17 @@ class RoleChanges:
     # --- StopReplica and UpdateMetadata ----------------------------------------------------------
 
     def apply_stop_replica(self, request: StopReplica) -> Codes:
-        """Run `stop_replica` without yielding to other tasks."""
+        """Run `stop_replica` without letting other tasks run in between."""
         return at_once(self.stop_replica(request))
 
     def stop_replica(self, request: StopReplica) -> Steps[Codes]:
-        """Stop hosting partitions, and delete their data if requested; return each error code.
+        """Stop hosting partitions, delete their data if requested, and return an error code for
+        each.
 
-        A log in an offline directory is reported as not deleted, because it would reappear with the
-        disk. A deletion is durable before it is reported; otherwise, the old log could reappear
-        after a power failure, when its name may belong to another topic.
+        If a log is in an offline directory, it is reported as not deleted, because it would be
+        there again once the disk is back. A deletion is not reported until it is durable.
+        Otherwise, the old log could be back after a power failure, when its name may already belong
+        to another topic.
         """
         codes: Codes = {}
         deleted: dict[TopicPartition, Path] = {}
@@ -431,11 +444,11 @@ class RoleChanges:
         return codes
 
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
-        """Stop hosting the partitions of these topics that have moved to other brokers.
+        """Stop hosting those partitions of these topics that have been moved to other brokers.
 
-        A broker that was unreachable at the time does not receive StopReplica. It would continue to
-        serve the partitions that it led, and acknowledge records that no other replica receives.
-        The log is kept.
+        A broker that could not be reached at the time never receives the StopReplica. It would
+        continue to serve the partitions that it led, and would acknowledge records that no other
+        replica receives. The log is kept.
         """
         broker_id = self._replicas.view.broker_id
         for topic in topics:
@@ -458,7 +471,7 @@ class RoleChanges:
                     self._removal.remove(replica)
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
-        """Return whether a replica to be stopped may be in an offline directory."""
+        """Return whether a replica that is to be stopped may be in an offline directory."""
         if delete and name in self._replicas.store.damaged:
             return False
         may_be_unread = delete and self._has_unread

@@ -1,11 +1,12 @@
-"""Writes the staged appends of one event loop wake-up, partition by partition.
+"""Writes the appends that were staged in one wake-up of the event loop, partition by partition.
 
     append --> dirty --> write --+-- no flush required --> it counts
                                  +-- a flush is due     --> sync in a thread --> it counts
 
-A flush required by `flush.messages` or `flush.ms` (ST-10) runs while appends continue; each log has
-at most one flush at a time, which syncs until nothing is left to flush. After each sync, the
-records that it covered count, so a steady stream of appends does not delay acknowledgements.
+A flush that `flush.messages` or `flush.ms` requires (ST-10) runs while appends continue. Each log
+has at most one flush at a time, which syncs again and again until there is nothing left to flush.
+The records covered by a sync count as soon as it is done, so acknowledgements are not delayed by a
+steady stream of appends.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _AGAIN_AFTER_S = 0.1  # seconds until the next attempt if the sync lacks a descr
 
 
 class Hosted(Protocol):
-    """The part of `Replicas` that writes and flushes need."""
+    """The part of `Replicas` that is needed to write and flush."""
 
     threads: DiskThreads
 
@@ -34,7 +35,7 @@ class Hosted(Protocol):
 
 
 class StagedWrites:
-    """The staged appends of a broker. `dirty` collects the replicas with staged data."""
+    """The staged appends of one broker. `dirty` contains the replicas that have staged data."""
 
     __slots__ = ("_clock", "_replicas", "_soon", "dirty")
 
@@ -45,9 +46,10 @@ class StagedWrites:
         self.dirty: list[Replica] = []
 
     def write(self) -> None:
-        """Write the appends of this wake-up, and count them for the high watermark.
+        """Write the appends of this wake-up, and count them towards the high watermark.
 
-        If a write fails, the partition goes offline with its directory, and its requests fail.
+        If a write fails, the partition goes offline together with its directory, and its requests
+        fail.
         """
         dirty = self.dirty[:]
         self.dirty.clear()
@@ -72,7 +74,7 @@ class StagedWrites:
                 replica.count_up_to(now_ms, replica.log.log_end_offset)
 
     def write_soon(self) -> None:
-        """Schedule a write of appends made outside a request, before the event loop waits again."""
+        """Schedule a write of appends that no request made, before the event loop waits again."""
         if self.dirty and self._soon is None:
             # Write after the callbacks that are due, because they may append more.
             self._soon = asyncio.get_running_loop().call_soon(self._write_now)
@@ -82,14 +84,14 @@ class StagedWrites:
         self.write()
 
     def start_flush(self, replica: Replica) -> None:
-        """Flush the log in a thread; its records then count for the high watermark."""
+        """Flush the log in a thread. After that, its records count towards the high watermark."""
         if replica.flush is None:
             loop = asyncio.get_running_loop()
             replica.flush = loop.create_task(_flush(replica, self._replicas, self._clock))
 
 
 async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
-    """Flush the log in a thread; `replica.flush` refers to this task until it ends."""
+    """Flush the log in a thread. Until the task ends, `replica.flush` refers to it."""
     try:
         while True:
             if not await _sync(replica, replicas):
@@ -112,7 +114,7 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
 
 
 async def _sync(replica: Replica, replicas: Hosted) -> bool:
-    """Sync the log; return False if no descriptor was left. Raises OSError."""
+    """Sync the log, or return False if no descriptor was left. Raises OSError."""
     try:
         await run_in(replicas.threads.flushes, replica.log.take_flush())
     except OSError as error:
@@ -123,7 +125,7 @@ async def _sync(replica: Replica, replicas: Hosted) -> bool:
 
 
 def _count(replica: Replica, replicas: Hosted, clock: Clock, end_offset: int) -> None:
-    """Count a leader's log up to `end_offset`, if that has not been done."""
+    """Count a leader's log up to `end_offset`, if this has not been done yet."""
     partition = replica.partition
     if not replicas.hosts(replica) or not partition.is_leader:
         return

@@ -1,17 +1,17 @@
-"""Creates the replication throttles from the broker's settings (KIP-73, RE-13).
+"""Creates the replication throttles according to the broker's settings (KIP-73, RE-13).
 
     leader.replication.throttled.rate       the leader omits a partition from a follower's response
     follower.replication.throttled.rate     the follower omits it from its requests
 
-These throttles apply to replicas that their topic lists (`leader.replication.throttled.replicas`
-and `follower....`) and that are out of sync, once the rate is used up. Bytes copied to in-sync
-replicas are counted but never delayed, because a throttle should delay reassignments, not
-acknowledgements. This module handles the lists and the rates; `fetching/replica_readers.py` (on
-the leader) and `replication/followed.py` (on the follower) check whether a replica is in sync.
+Once the rate is used up, these throttles apply to replicas that are out of sync and that their
+topic lists (in `leader.replication.throttled.replicas` and `follower....`). Bytes copied to in-sync
+replicas are counted but never delayed, because a throttle is meant to delay reassignments, not
+acknowledgements. The lists and the rates are handled here. Whether a replica is in sync is checked
+by `fetching/replica_readers.py` on the leader, and by `replication/followed.py` on the follower.
 
     replica.alter.log.dirs.io.max.bytes.per.second
 
-limits the sum of all moves between this broker's log directories (KIP-113).
+limits the total rate of all moves between log directories of this broker (KIP-113).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Throttles:
-    """A broker's replication throttles; `configure` applies changed settings."""
+    """The replication throttles of one broker. `configure` applies changed settings."""
 
     __slots__ = ("_follower", "_leader", "moves")
 
@@ -35,7 +35,7 @@ class Throttles:
         self._leader = Throttle(broker_id)
         self._follower = Throttle(broker_id)
         self.moves = Throttle(broker_id)
-        """The throttle for moves between log directories."""
+        """The throttle for moves from one log directory to another."""
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:

@@ -1,7 +1,7 @@
-"""AddOffsetsToTxn (key 25): add a group's offsets partition to a transaction.
+"""AddOffsetsToTxn (key 25): add the offsets partition of a group to a transaction.
 
-The transaction coordinator handles this request. The producer then sends the offsets to the group
-coordinator in TxnOffsetCommit.
+The request is handled by the transaction coordinator. After that, the producer sends the offsets to
+the group coordinator with TxnOffsetCommit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
 
 
 async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Message:
-    """Create `__consumer_offsets` if needed: the producer looks up the group coordinator next."""
+    """Create `__consumer_offsets` if it does not exist, because the producer looks up the group
+    coordinator next.
+    """
     node = context.node
     try:
         charge = mutation_quota(context).take
@@ -56,7 +58,7 @@ async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnReques
 
 
 def _ask(context: Context, request: AddOffsetsToTxnRequest) -> ShardOutcome:
-    """Ask the coordinator. Raises KafkaError if it is not on this broker."""
+    """Ask the coordinator. Raises KafkaError if this broker does not host it."""
     node, version = context.node, context.version
     partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
     shard = node.transactions.shard_of(request.transactional_id)

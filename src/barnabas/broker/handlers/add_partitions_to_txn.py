@@ -1,8 +1,9 @@
 """AddPartitionsToTxn (key 24): add partitions to a transaction (PR-7).
 
-All partitions are added or none: if one is unknown or not authorized, the others fail with
-OPERATION_NOT_ATTEMPTED. From version 4 on, brokers send this request to verify a producer's batches
-(KIP-890). Such a request can contain several transactions, each with its own result.
+Either all partitions are added or none. If one of them is unknown or not authorized, the others
+fail with OPERATION_NOT_ATTEMPTED. From version 4 on, brokers also send this request, in order to
+verify the batches of a producer (KIP-890). Their requests can contain several transactions, each of
+which gets its own result.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _LISTS = Lists(
     ("results_by_transaction", "topic_results", "results_by_partition"),
 )
 _AT_ONCE = 2_000
-"""The maximum number of partitions per transaction in a request."""
+"""The maximum number of partitions in a request for each transaction."""
 
 
 def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
@@ -118,7 +119,7 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
 
 
 def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[str]:
-    """Return the topics that the client is not authorized to write to; empty for a broker."""
+    """Return the topics that the client may not write to. For a broker, there are none."""
     if context.version >= _BROKERS:
         return set()
     return {
@@ -131,7 +132,8 @@ def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[st
 
 
 def _refusal(context: Context, topic_partition: TopicPartition, forbidden: set[str]) -> int:
-    """Return the error code if the client may not add the partition to a transaction, else 0."""
+    """Return the error code if the client may not add the partition to a transaction; otherwise 0.
+    """
     name, partition = topic_partition
     if name in forbidden:
         return TopicAuthorizationFailed.code

@@ -1,6 +1,8 @@
-"""AlterConfigs (key 33): replace all configs of a topic or broker; configs not listed are reset.
+"""AlterConfigs (key 33): replace all configs of a topic or broker. Configs that are not listed are
+reset.
 
-Deprecated in the Java client since KIP-339, because concurrent clients undo each other's changes.
+The Java client has deprecated this API since KIP-339, because concurrent clients undo each other's
+changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""AlterPartition (key 56): leaders on other brokers propose ISRs to the controller (RE-9)."""
+"""AlterPartition (key 56): receive the ISRs that leaders on other brokers propose to the controller
+(RE-9).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def handle(context: Context, request: AlterPartitionRequest) -> Outcome:
 async def alter(
     controller: ControllerRunner, request: AlterPartitionRequest, version: int
 ) -> AlterPartitionResponse:
-    """Return the controller's response, or the error that rejects the whole request."""
+    """Return the controller's response, or the error with which the whole request is rejected."""
     try:
         image = controller.image
         sender = image.brokers.get(request.broker_id)

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments (key 45): start or cancel reassignments (KIP-455, RE-13).
 
-The response reports which reassignments have started and why the others failed.
-ListPartitionReassignments reports their progress.
+The response says which reassignments have started, and why the others have not. Their progress is
+reported by ListPartitionReassignments.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def _reassign(
 
 
 def _denial(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    """Build the response to an unauthorized client; every row repeats the error."""
+    """Build the response to a client that is not authorized. The error is repeated in every row."""
     error = ClusterAuthorizationFailed("not allowed to reassign partitions")
     answer = _failure(error)
     answer.responses = _results(

@@ -1,7 +1,7 @@
-"""AlterUserScramCredentials (key 51): set and delete users' SCRAM credentials.
+"""AlterUserScramCredentials (key 51): set and delete the SCRAM credentials of users.
 
 Only the controller handles this request. It responds once its own listeners use the new
-credentials; watches notify the other brokers.
+credentials. The other brokers learn of the change through watches.
 """
 
 from __future__ import annotations

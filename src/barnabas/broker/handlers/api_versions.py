@@ -1,7 +1,7 @@
 """ApiVersions (key 18): list the supported APIs and their versions.
 
-From version 3 on, the client software name and version are validated as in Kafka (KIP-511), but not
-stored.
+From version 3 on, the name and version of the client software are validated as in Kafka (KIP-511).
+They are not stored.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
 
 
 def fallback(header: RequestHeader) -> ApiVersionsResponse | None:
-    """Return the version 0 response to an ApiVersions request from a client newer than this broker.
+    """Return a version 0 response if the ApiVersions request is from a client newer than this
+    broker.
 
-    The response lists the supported versions of ApiVersions (KIP-511). Returns None for any other
-    request.
+    The response lists the versions of ApiVersions that this broker supports (KIP-511). For any
+    other request, None is returned.
     """
     if header.api_key != API_VERSIONS.key or header.api_version <= API_VERSIONS.max_version:
         return None

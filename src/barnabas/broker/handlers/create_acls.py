@@ -1,4 +1,4 @@
-"""CreateAcls (key 30): add access control rules (KIP-140). Any broker can write them."""
+"""CreateAcls (key 30): add access control rules (KIP-140). Any broker can handle this request."""
 
 from __future__ import annotations
 

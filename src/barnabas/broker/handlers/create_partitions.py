@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): add partitions to topics; existing records are not moved (TP-5)."""
+"""CreatePartitions (key 37): add partitions to topics. Existing records are not moved (TP-5)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ async def _create_all(
 async def _check_quota(
     context: Context, topic: CreatePartitionsTopic, quota: MutationQuota
 ) -> None:
-    """Charge the quota. Raises ThrottlingQuotaExceeded, or the error for an invalid request."""
+    """Charge the client's quota. Raises ThrottlingQuotaExceeded, or the error if the request is
+    invalid.
+    """
     assignments = topic.assignments
     await context.node.controller.create_partitions(
         topic.name,

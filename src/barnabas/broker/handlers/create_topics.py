@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): create a request's topics; the response is sent once they have leaders."""
+"""CreateTopics (key 19): create topics. The response is sent once they have leaders."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 
 async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Reject all topics, as Kafka's controller does if there are too many partitions in total."""
+    """Reject all topics if there would be too many partitions in total, as Kafka's controller does.
+    """
     count = len(request.topics)
     error = PolicyViolation(
         f"{count} topics at once; at most {MAX_NEW_PARTITIONS} are allowed, so use several requests"
@@ -100,7 +101,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
 async def _within_quota(
     context: Context, quota: MutationQuota, outcomes: list[TopicImage | NewTopic | KafkaError]
 ) -> list[TopicImage | NewTopic | KafkaError]:
-    """Reject topics that exceed the client's quota; do not charge for invalid topics."""
+    """Reject the topics that exceed the client's quota. Invalid topics are not charged."""
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
     checked = iter(await context.node.controller.create_topics(wanted, validate_only=True))
     judged: list[TopicImage | NewTopic | KafkaError] = []
@@ -145,7 +146,7 @@ async def _create(
 async def _create_in_parts(
     context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
 ) -> list[TopicImage | KafkaError]:
-    """Create the topics in parts, so that other tasks can run in between."""
+    """Create the topics in several parts, so that other tasks can run in between."""
     create, outcomes = context.node.controller.create_topics, []
     for first in range(0, len(wanted), _TOPICS_AT_ONCE):
         part = wanted[first : first + _TOPICS_AT_ONCE]
@@ -155,7 +156,7 @@ async def _create_in_parts(
 
 
 def _new_topic(context: Context, topic: CreatableTopic) -> NewTopic:
-    """Check the requested topic in Kafka's order, and fill in the broker's defaults."""
+    """Check the requested topic in the same order as Kafka, and fill in the broker's defaults."""
     if topic.name in context.node.image.topics:
         raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
     nulls = [entry.name for entry in topic.configs if entry.value is None]
@@ -222,7 +223,7 @@ def _result(
 
 
 def _configs(context: Context, topic: TopicImage) -> list[CreatableTopicConfigs]:
-    """Return the new topic's effective configs, which save the client a DescribeConfigs
+    """Return the effective configs of the new topic, so that the client needs no DescribeConfigs
     (KIP-525).
     """
     return [

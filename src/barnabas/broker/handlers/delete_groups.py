@@ -1,4 +1,5 @@
-"""DeleteGroups (key 42): delete groups without members, and their offsets (KIP-229)."""
+"""DeleteGroups (key 42): delete groups that have no members, together with their offsets (KIP-229).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
 
 
 def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
-    """Delete the groups shard by shard, with one append each."""
+    """Delete the groups shard by shard. Each shard needs only one append."""
     refused = []
     by_shard: dict[int, tuple[Shard[Groups], list[str]]] = {}
     # As in Kafka, return one result for a group listed twice.

@@ -1,9 +1,9 @@
 """DeleteRecords (key 21): raise the log start offset of partitions (ST-10).
 
-Records below it become unreadable immediately; the next retention check deletes their segments. The
-offset must not exceed the high watermark, because a lagging replica could bring back later records.
-The response is sent once all live replicas start at or above the offset. It contains the lowest of
-their log start offsets.
+Records below that offset can no longer be read, and the next retention check deletes their
+segments. The offset may not be above the high watermark, because a replica that lags behind could
+bring back the records after it. The response is sent once the logs of all live replicas start at or
+above the offset, and contains the lowest of their log start offsets.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Later = Coroutine[Any, Any, DeleteRecordsResponse]
 
 
 class _Pending(NamedTuple):
-    """A partition whose live replicas have not all reached its new start offset."""
+    """A partition for which some live replicas have not reached the new start offset yet."""
 
     replica: Replica
     offset: int
@@ -130,10 +130,10 @@ async def _wait(
 
 
 async def _wait_for_start(context: Context, pending: _Pending, until: float) -> None:
-    """Return when all live replicas start at or above the offset.
+    """Return when the logs of all live replicas start at or above the offset.
 
-    Raises RequestTimedOut, or NotLeaderOrFollower or a similar error if this broker no longer
-    leads.
+    Raises RequestTimedOut. If this broker is no longer the leader, raises NotLeaderOrFollower or a
+    similar error.
     """
     loop = asyncio.get_running_loop()
     replica, name = pending.replica, pending.replica.topic_partition
@@ -153,7 +153,7 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
 
 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
-    """Raise the log start offset; return the offset that replicas have to reach."""
+    """Raise the log start offset, and return the offset that the replicas have to reach."""
     log, high_watermark = replica.log, replica.high_watermark
     # Compaction guarantees that the last value of each key is kept; the deletion could remove it.
     if "delete" not in log.config.cleanup_policy.split(","):

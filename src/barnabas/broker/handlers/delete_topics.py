@@ -1,7 +1,7 @@
-"""DeleteTopics (key 20): delete topics by name, or from version 6 on by id (KIP-516).
+"""DeleteTopics (key 20): delete topics by name or, from version 6 on, by id (KIP-516).
 
-Each result contains the name or the id from the request: a topic deleted by name has no id in its
-result.
+Each result contains the name or the id that was given in the request. If a topic was deleted by
+name, its result does not contain the id.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _refuse_all(
 
 
 def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
-    """Return the error for the whole request; None if each topic is checked separately."""
+    """Return the error for the whole request, or None if the topics are checked one by one."""
     # KIP-322 introduced a separate error code in version 3; earlier versions get
     # INVALID_REQUEST.
     if not context.node.config.bool("delete.topic.enable"):

@@ -1,4 +1,4 @@
-"""DescribeAcls (key 29): list the access control rules that a filter matches (KIP-140)."""
+"""DescribeAcls (key 29): list the access control rules that match a filter (KIP-140)."""
 
 from __future__ import annotations
 

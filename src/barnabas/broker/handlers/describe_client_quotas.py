@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48): list the quotas set in the metadata tree."""
+"""DescribeClientQuotas (key 48): list the quotas that are set in the metadata tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): list the cluster's brokers and its controller (KIP-700)."""
+"""DescribeCluster (key 60): list the brokers of the cluster and name its controller (KIP-700)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
 
 
 def _add_events(context: Context, after: int, response: DescribeClusterResponse) -> None:
-    """Add this broker's events after the one numbered `after` (IN-1)."""
+    """Add the events of this broker that follow the event with the number `after` (IN-1)."""
     # Events name topics, groups and members, so reading them requires DESCRIBE on the cluster.
     if not context.is_allowed(CLUSTER_NAME):
         response.events_error = ClusterAuthorizationFailed.code

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): list configs with values, sources and documentation (KIP-226)."""
+"""DescribeConfigs (key 32): list configs with their values, sources and documentation (KIP-226)."""
 
 from __future__ import annotations
 
@@ -86,9 +86,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
 def _configs(
     context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> Iterable[DescribeConfigsResourceResult]:
-    """Return the configs of a resource if the client is authorized to see them. Raises
-    KafkaErrors.
-    """
+    """Return the configs of a resource if the client may see them. Raises KafkaErrors."""
     if resource.resource_type != _BROKER_LOGGER:
         effective = _effective(context, resource)
         return (_description(context, request, each) for each in effective)
@@ -129,7 +127,9 @@ def _description(
 
 
 def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effective]:
-    """Return the configs of a topic, of this broker or of all brokers. Raises KafkaErrors."""
+    """Return the configs of a topic, of this broker, or those that apply to all brokers. Raises
+    KafkaErrors.
+    """
     node, name = context.node, resource.resource_name
     if resource.resource_type == _TOPIC:
         if not context.is_allowed(name):

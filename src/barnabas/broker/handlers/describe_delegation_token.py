@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (key 41): list the tokens that a client owns, can renew or may see."""
+"""DescribeDelegationToken (key 41): list the tokens that the client owns, can renew or may see."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def _describe(
 
 
 def _is_shown(context: Context, owners: list[Principal] | None, token: TokenNode) -> bool:
-    """Return whether a token was requested and the client may see it, including its secret."""
+    """Return whether the token was asked for and the client may see it, including its secret."""
     if owners is not None and not any(is_owner_or_renewer(token, each) for each in owners):
         return False
     return (

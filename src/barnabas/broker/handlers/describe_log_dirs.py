@@ -1,7 +1,9 @@
-"""DescribeLogDirs (key 35): describe this broker's log directories, with partitions and sizes.
+"""DescribeLogDirs (key 35): describe the log directories of this broker, with their partitions and
+sizes.
 
-A request for all partitions also lists logs that were set aside. An offline directory is listed
-with KAFKA_STORAGE_ERROR and without partitions, to show which disk has failed.
+The response to a request for all partitions also lists the logs that were set aside. An offline
+directory is listed with KAFKA_STORAGE_ERROR and without partitions, so that the client can see
+which disk has failed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 
 Wanted = frozenset[TopicPartition] | None
-"""The requested partitions; None means all."""
+"""The requested partitions. If None, all partitions are described."""
 
 
 def handle(context: Context, request: DescribeLogDirsRequest) -> Outcome:

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): list users' SCRAM mechanisms and iterations."""
+"""DescribeUserScramCredentials (key 50): list the SCRAM mechanisms and iterations of users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""ElectLeaders (key 43): run preferred or unclean elections on request (KIP-460)."""
+"""ElectLeaders (key 43): run the preferred or unclean elections that a client requests (KIP-460).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """EndTxn (key 26): commit or abort a transaction (PR-7).
 
-The response is sent once the outcome is committed to the log; the markers are written afterwards.
+The response is sent once the outcome is committed to the log. The markers are written after that.
 """
 
 from __future__ import annotations

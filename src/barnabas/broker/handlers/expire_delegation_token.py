@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (key 40): expire a token or change its expiry time."""
+"""ExpireDelegationToken (key 40): expire a token, or change its expiry time."""
 
 from __future__ import annotations
 

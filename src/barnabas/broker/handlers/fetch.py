@@ -1,11 +1,12 @@
-"""Fetch (key 1): send record batches to consumers and followers by `sendfile`, with a long poll.
+"""Fetch (key 1): send record batches to consumers and followers, using `sendfile` and a long poll.
 
     read the partitions (in a session: the changed) ---+-- enough, or an error --> answer
                     ^                                  |
                     +---- bytes, or timeout -----------+-- else park
 
-The first read is stage one. If a response's bytes are not in the page cache, a thread first loads
-them; otherwise, `sendfile` would read the disk on the event loop and delay every other connection.
+The first read is stage one. If the bytes of a response are not in the page cache, a thread loads
+them first. Otherwise, `sendfile` would read from the disk on the event loop, and every other
+connection would have to wait.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | La
 
 
 def _collapse(request: FetchRequest) -> Slices[None]:
-    """Merge duplicate partitions: each keeps its first position and its last values."""
+    """Merge duplicate partitions. Each partition keeps its first position, with the values given
+    last.
+    """
     pace = Pace()
     by_topic: dict[tuple[str, bytes], FetchTopic] = {}
     wanted: dict[tuple[str, bytes], dict[int, FetchPartition]] = {}
@@ -90,13 +93,12 @@ def _collapse(request: FetchRequest) -> Slices[None]:
 
 
 class ParkedFetch:
-    """A fetch that waits for more bytes; it is notified when one of its partitions changes.
+    """A fetch that is waiting for more bytes. It is notified when any of its partitions changes.
 
-    The fetch waits until `missing_bytes` more are available in its partitions, or until it times
-    out.
+    It waits until `missing_bytes` more are available in its partitions, or until it times out.
 
-    This class reads nothing: the caller reads again when `wait` returns. By then, the topic may
-    have been deleted, or more bytes may have arrived.
+    This class does not read. When `wait` returns, the caller reads again; by then, more bytes may
+    have arrived, or the topic may have been deleted.
     """
 
     __slots__ = ("_future", "_missing_bytes")
@@ -118,7 +120,7 @@ class ParkedFetch:
         return None
 
     async def wait(self, until: float) -> None:
-        """Return when woken, or at `until`, in seconds of the loop's time."""
+        """Return when woken, or when the loop's clock reaches `until` (in seconds)."""
         timer = asyncio.get_running_loop().call_at(until, self.wake)
         try:
             await self._future
@@ -141,7 +143,7 @@ class _Fetch:
     )
 
     def __init__(self, context: Context, request: FetchRequest) -> None:
-        """Raises KafkaErrors if the fetch session is invalid."""
+        """Raises KafkaErrors if the fetch session is not valid."""
         self._context = context
         self._request = request
         self._replica_id = _replica_id(context, request)
@@ -174,7 +176,7 @@ class _Fetch:
             self._epoch = session.epoch
 
     def begin(self) -> Slices[FetchResponse | Later]:
-        """Run stage one; return the response, or a coroutine that waits for it."""
+        """Run stage one, and return either the response or a coroutine that waits for it."""
         found = self._new_pass()
         yield from self._read(found)
         if found.budget.cold:
@@ -231,8 +233,8 @@ class _Fetch:
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
-        """Wait until `parked` is notified of enough bytes, unless the read was cold; then read
-        again.
+        """Wait until `parked` has been notified of enough bytes, then read again. There is no wait
+        if the read was cold.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._request.max_wait_ms / 1000
@@ -254,7 +256,7 @@ class _Fetch:
         return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
 
     async def _read_again(self, found: FetchPass) -> None:
-        """Read again; a thread first loads data that is not in the page cache."""
+        """Read again. Data that is not in the page cache is first loaded by a thread."""
         found.begin_again()
         for _ in self._read(found):
             await asyncio.sleep(0)
@@ -275,7 +277,7 @@ class _Fetch:
             self._session.waiter = None
 
     def _is_overtaken(self) -> bool:
-        """Return whether the session was closed or received another request during the wait."""
+        """Return whether the session was closed, or received another request, during the wait."""
         session = self._session
         return session is not None and (session.epoch != self._epoch or session.is_closed)
 
@@ -322,7 +324,7 @@ class _Fetch:
     async def _warm_answer(
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
-        """Load the response's bytes into the page cache, in a thread."""
+        """Load the bytes of the response into the page cache, using a thread."""
         pool = self._context.node.replicas.threads.reads
         reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:
@@ -337,7 +339,7 @@ class _Fetch:
 
 
 def _replica_id(context: Context, request: FetchRequest) -> int:
-    """Return CONSUMER, END_PROBE or a follower's broker id."""
+    """Return CONSUMER, END_PROBE or the broker id of a follower."""
     if context.version >= _REPLICA_STATE:
         return request.replica_state.replica_id
     return request.replica_id
@@ -352,7 +354,7 @@ def _replica_id(context: Context, request: FetchRequest) -> int:
 
 
 def _most_bytes(context: Context, max_bytes: int) -> int:
-    """Return how many of the requested bytes a response may hold."""
+    """Return how many of the requested bytes the response may contain."""
     limits = context.node.quotas.of(context.client.principal.name, context.client_id)
     if limits is None or limits.fetch is None:
         return max_bytes
@@ -360,9 +362,10 @@ def _most_bytes(context: Context, max_bytes: int) -> int:
 
 
 def _throttle_ms(context: Context, rows: list[Row]) -> int:
-    """Charge a response with these rows to the quota and return 0, or return the throttle time.
+    """Charge a response with these rows to the quota and return 0, or return how long to throttle
+    the client.
 
-    A response over the quota is not charged and must not be sent.
+    If the response would exceed the quota, it is not charged and must not be sent.
     """
     limits = context.node.quotas.of(context.client.principal.name, context.client_id)
     if limits is None:

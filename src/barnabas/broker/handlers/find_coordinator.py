@@ -1,8 +1,8 @@
-"""FindCoordinator (key 10): find the coordinator of a group or a transactional id (GC-1).
+"""FindCoordinator (key 10): find the coordinator of a group or transactional id (GC-1).
 
-The coordinator is the leader of the partition that stores the key. The first such request creates
-the internal topic. The response is sent once the topic exists, so that the client's next request
-succeeds.
+The coordinator is the leader of the partition in which the key is stored. The internal topic is
+created for the first request. The response is not sent until the topic exists, so that the client's
+next request succeeds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
 
 
 def _create_first(context: Context, request: FindCoordinatorRequest, topic: str) -> Slices[Outcome]:
-    """Create the topic if the client is authorized; reveal nothing to other clients."""
+    """Create the topic if the client is authorized. Other clients do not learn whether it exists.
+    """
     keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
     kind, pace = _KINDS[request.key_type], Pace()
     for key in keys:
@@ -77,7 +78,7 @@ async def _create_topic_and_answer(
 def _answer(
     context: Context, request: FindCoordinatorRequest, missing: str = ""
 ) -> Slices[FindCoordinatorResponse]:
-    """Build the response; `missing` is the reason why the internal topic does not exist."""
+    """Build the response. `missing` is the reason why there is no internal topic."""
     if context.version >= _BATCHED:
         pace = Pace()
         coordinators = []
@@ -117,7 +118,7 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
 
 
 def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
-    """Return the error if the key is invalid or the client is not authorized."""
+    """Return the error if the key is not valid or the client is not authorized."""
     if key_type == _GROUP:
         if not context.is_allowed(key):
             return GroupAuthorizationFailed(f"not allowed to describe group {key!r}")

@@ -1,7 +1,8 @@
 """InitProducerId (key 22): assign an id and an epoch to an idempotent producer (KIP-98).
 
-For a transactional id, the transaction coordinator handles the request and fences the previous
-producer (PR-7). Stage two is needed only to get a new block of ids from the metadata store.
+If the request has a transactional id, it is handled by the transaction coordinator, which fences
+the previous producer (PR-7). Stage two is needed only when a new block of ids has to be fetched
+from the metadata store.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
 
 
 def _may_be_idempotent(context: Context) -> bool:
-    """Return whether the client may write to any topic, which implies idempotent writes
-    (KIP-679).
+    """Return whether the client may write to any topic. This implies permission for idempotent
+    writes (KIP-679).
     """
     return context.may(
         Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
@@ -98,7 +99,7 @@ async def _ask_with_new_block(
 def _ask(
     context: Context, request: InitProducerIdRequest, name: str, spare_id: int | None
 ) -> ShardOutcome:
-    """Ask the coordinator. Raises KafkaError if it is not on this broker."""
+    """Ask the coordinator. Raises KafkaError if this broker does not host it."""
     from barnabas.coordinator.transaction_answers import init_failed
 
     version = context.version

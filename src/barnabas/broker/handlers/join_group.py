@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): join a group; the response is sent once all members have joined (GC-2)."""
+"""JoinGroup (key 11): join a group. The response is sent once all members have joined (GC-2)."""
 
 from __future__ import annotations
 

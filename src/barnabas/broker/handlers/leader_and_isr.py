@@ -1,4 +1,4 @@
-"""LeaderAndIsr (key 4): lead or follow partitions as decided by a controller on another broker."""
+"""LeaderAndIsr (key 4): lead or follow partitions, as decided by a controller on another broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, Leade
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""The number of partitions created or removed before the next disk sync and epoch check."""
+"""The number of partitions that are created or removed before the disk is synced and the epoch is
+checked again.
+"""
 
 
 def handle(context: Context, request: LeaderAndIsrRequest) -> Outcome:

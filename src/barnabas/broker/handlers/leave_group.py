@@ -1,4 +1,4 @@
-"""LeaveGroup (key 13): remove members before their sessions time out (GC-2)."""
+"""LeaveGroup (key 13): remove members from a group before their sessions time out (GC-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ListGroups (key 16): list the groups that this broker coordinates and the client may describe."""
+"""ListGroups (key 16): list the groups that this broker coordinates and that the client may
+describe.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def _failure(error: KafkaError) -> ListGroupsResponse:
 
 
 def _visible(context: Context, groups: list[ListedGroup]) -> list[ListedGroup]:
-    """Return the groups that the client may describe; DESCRIBE on the cluster covers all groups."""
+    """Return the groups that the client may describe. If it may DESCRIBE the cluster, these are all
+    groups.
+    """
     if context.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return groups
     return [

@@ -6,15 +6,16 @@
     -4  earliest on this disk   from version 8 on (KIP-405); the same as -2
     -5  latest in tiered storage    from version 9 on (KIP-1005); there is none
 
-A client can read up to the high watermark, or with read_committed up to the last stable offset; a
-replica can read everything. With replica id -2, any replica responds, not only the leader.
+A client can read up to the high watermark or, with read_committed, up to the last stable offset. A
+replica can read everything. If the replica id is -2, the response can come from any replica and not
+only from the leader.
 
-A thread looks up offsets by timestamp, because the search may read every segment. All other
-requests are answered immediately.
+Offsets are looked up by timestamp in a thread, because the search may have to read every segment.
+All other requests are answered immediately.
 
-A leader whose high watermark is below the start of its leader epoch does not know yet which records
-the previous leader exposed to clients. It returns an error instead of an offset that might go
-backwards (KIP-207).
+If the high watermark of a leader is below the start of its leader epoch, the leader does not know
+yet which records its predecessor exposed to clients. It then returns an error, because the offset
+that it could return might go backwards (KIP-207).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def handle(context: Context, request: ListOffsetsRequest) -> Outcome:
 
 
 class _Searched(NamedTuple):
-    """A partition to be searched in a thread."""
+    """A partition that must be searched in a thread."""
 
     replica: Replica
     timestamp: int
@@ -162,7 +163,9 @@ async def _search_all(
 
 
 async def _look_up(context: Context, replica: Replica, timestamp: int) -> Lookup:
-    """Search in a thread; repeat if the log was moved or the searched part was deleted."""
+    """Search in a thread. Search again if the log was moved in the meantime, or if the part that
+    was searched was deleted.
+    """
     pool = context.node.replicas.threads.reads
     while True:
         log = replica.log
@@ -194,7 +197,9 @@ def _answer(
     wanted: ListOffsetsPartition,
     searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
-    """Return one partition's response; if it needs a search in a thread, add it to `searched`."""
+    """Return the response for one partition. If a search in a thread is needed, add the partition
+    to `searched`.
+    """
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
@@ -229,7 +234,7 @@ def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
 def _check_known(
     context: Context, replica: Replica, request: ListOffsetsRequest, timestamp: int
 ) -> None:
-    """Raise an error if this leader does not know the requested end offset yet."""
+    """Raise an error if this leader does not know yet which end offset to return."""
     epoch_start = replica.partition.epoch_start_offset
     if (
         request.replica_id != _CONSUMER
@@ -247,8 +252,8 @@ def _check_known(
 
 
 def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
-    """Return the response if no record needs to be read; (-1, -1, -1) means that no offset
-    matches.
+    """Return the response if no record has to be read. (-1, -1, -1) says that there is no matching
+    offset.
     """
     log = replica.log
     if timestamp == LATEST:
@@ -261,9 +266,11 @@ def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
 
 
 def _segment_offsets(replica: Replica, timestamp: int, end_offset: int, now_ms: int) -> list[int]:
-    """Return the base offsets of segments not younger than the timestamp, newest first.
+    """Return the base offsets of the segments that are not younger than the timestamp, newest
+    first.
 
-    The log end counts as a segment that begins now. A segment is as old as its youngest record.
+    The log end counts as a segment that begins now. The age of a segment is that of its youngest
+    record.
     """
     log = replica.log
     begins = [

@@ -1,7 +1,8 @@
 """Metadata (key 3): list brokers, topics and partition leaders.
 
-The response is built from the image that UpdateMetadata maintains, never from the metadata store.
-Automatically created topics are included with their leaders, so clients need not ask again.
+The response is built from the image that UpdateMetadata maintains, and never from the metadata
+store. If topics are created automatically, the response includes them with their leaders, so
+clients need not ask again.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ def handle(context: Context, request: MetadataRequest) -> Outcome:
 
 
 async def _answer_with_metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
-    """Wait for the first metadata before answering.
+    """Wait until the first metadata has arrived before answering.
 
-    Otherwise some clients would give up on a topic that this broker does not know yet.
+    Otherwise, some clients would give up on a topic because this broker does not know it yet.
     """
     await context.node.view.until_metadata()
     answer = run_slices(_answer(context, request))
@@ -107,7 +108,8 @@ def _answer(
 
 
 def _refusal(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    """Return the error for a topic; in versions without ids, the name must not be null."""
+    """Return the error for a topic. In versions that have no topic ids, the name must not be null.
+    """
     return _failure(wanted.name or "", wanted.topic_id, InvalidRequest.code)
 
 
@@ -123,7 +125,7 @@ async def _create_and_respond(
 def _respond(
     context: Context, request: MetadataRequest, wanted: Iterable[MetadataResponseTopic]
 ) -> Slices[MetadataResponse]:
-    """Build the response; `wanted` is consumed topic by topic, in slices."""
+    """Build the response. `wanted` is consumed in slices, topic by topic."""
     pace = Pace()
     topics = []
     for found in wanted:
@@ -160,16 +162,17 @@ def _respond(
 
 
 def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
-    """Yield every topic that the client may see; omit other topics without an error."""
+    """Yield every topic that the client may see. Other topics are omitted, without an error."""
     for topic in list(context.node.image.topics.values()):
         if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
             yield _known(context, topic)
 
 
 def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
-    """Return a topic by id.
+    """Return the topic with this id.
 
-    An id is not secret: the error may reveal that the topic exists, but not its name.
+    Ids are not secret. The error may therefore reveal that the topic exists, but not what it is
+    called.
     """
     image = context.node.image
     name = image.topic_names.get(topic_id)

@@ -1,8 +1,8 @@
-"""OffsetCommit (key 8): commit a group's offsets to `__consumer_offsets` (GC-3).
+"""OffsetCommit (key 8): commit the offsets of a group to `__consumer_offsets` (GC-3).
 
-The coordinator's machine decides what members may commit. This handler checks what the machine
-cannot know: whether the topics exist and whether the client is authorized. Version 0, which stored
-offsets in ZooKeeper, is not supported.
+Which offsets a member may commit is decided by the coordinator's machine. This handler checks what
+the machine cannot know: whether the topics exist, and whether the client is authorized. Version 0
+is not supported, because it stored offsets in ZooKeeper.
 """
 
 from __future__ import annotations

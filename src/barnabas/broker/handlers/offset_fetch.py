@@ -1,12 +1,12 @@
-"""OffsetFetch (key 9): return the committed offsets of groups.
+"""OffsetFetch (key 9): return the offsets that groups have committed.
 
     version 1       one group; errors are per partition
     2 to 7          one group, optionally with all of its offsets; one error for the group
     from 8          several groups, each with its own error (KIP-709)
 
-A topic that the client is not authorized to describe gets an error if the request lists it, and is
-omitted if the request asks for all offsets. Version 0, which read offsets from ZooKeeper, is not
-supported.
+If the client may not describe a topic, there is an error for it if the request lists the topic. If
+the request asks for all offsets, the topic is omitted. Version 0 is not supported, because it read
+offsets from ZooKeeper.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
 def _name_once(request: OffsetFetchRequest) -> Slices[None]:
     """Remove duplicate partitions and groups.
 
-    Otherwise, each duplicate partition (four bytes in the request) would repeat a commit's metadata
-    in the response, and each duplicate group name would repeat all of the group's offsets.
+    A duplicate partition takes four bytes in the request, but would repeat the metadata of a commit
+    in the response. A duplicate group name would repeat all offsets of the group.
     """
     pace = Pace()
     request.topics = yield from _once(request.topics, pace)
@@ -164,9 +164,9 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
 def _screen(
     context: Context, answers: list[Message], hidden: list[OffsetFetchTopic] | None
 ) -> OffsetFetchGroupResponse:
-    """Return the group's response without the topics that the client may not describe.
+    """Return the response for the group, without the topics that the client may not describe.
 
-    `hidden` contains the topics in the request that the client may not describe; None means that
+    `hidden` contains those topics in the request that the client may not describe. It is None if
     the request asks for all topics.
     """
     answer = cast(OffsetFetchGroupResponse, answers[0])

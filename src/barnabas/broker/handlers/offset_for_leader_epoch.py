@@ -1,8 +1,10 @@
-"""OffsetForLeaderEpoch (key 23): find the end offset of a leader epoch, to detect truncation.
+"""OffsetForLeaderEpoch (key 23): find the end offset of a leader epoch, in order to detect
+truncation.
 
-Followers send it, as do consumers after a leader change, to check whether the records they have
-read still exist (KIP-320). For an epoch without records, the response contains the previous epoch;
-for an epoch that this leader does not know yet, it contains -1 and -1.
+This request is sent by followers, and by consumers after a change of leader, to find out whether
+the records that they have read still exist (KIP-320). If the epoch has no records, the response
+contains the previous epoch. If this leader does not know the epoch yet, the response contains -1
+and -1.
 """
 
 from __future__ import annotations

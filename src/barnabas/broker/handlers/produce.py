@@ -1,12 +1,12 @@
 """Produce (key 0): append batches as the leader, and respond according to `acks`.
 
-Stage one patches batches in place and stages them without any `await`, so the requests of one
-connection are appended in order. The router writes everything staged in one wake-up of the event
-loop and then builds the responses. Stage two waits for the high watermark (acks=all) or for a
-flush. A failed partition does not fail the others.
+Stage one patches the batches in place and stages them. It contains no `await`, so the requests of a
+connection are appended in order. The router writes everything that was staged in one wake-up of the
+event loop, and then builds the responses. Stage two waits for the high watermark (acks=all) or for
+a flush. If a partition fails, the others are not affected.
 
-`append` and `settle` are the two stages of a decoded request, for this handler and for
-`network.repeated_produce`, whose requests need no decoding.
+`append` and `settle` are the two stages for a request that has been decoded. They are used by this
+handler and by `network.repeated_produce`, whose requests need no decoding.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
 
 
 class _Produced(Staged):
-    """A request in progress: its appended batches and the response so far."""
+    """A request in progress, with the batches appended so far and the response so far."""
 
     __slots__ = ("_appended", "_context", "_denied", "_refused", "_request", "_responses")
 
@@ -100,9 +100,10 @@ class _Produced(Staged):
         self._denied: dict[str | None, KafkaError] | None = None  # by topic; None for the id
 
     def prepare_all(self) -> Unprepared:
-        """Prepare batches that must be validated, converted or recompressed before the append.
+        """Prepare the batches that must be validated, converted or recompressed before they are
+        appended.
 
-        Returns the preparations that take longer; `finish` awaits them.
+        Returns the preparations that take longer. `finish` awaits them.
         """
         unprepared: Unprepared = []
         context = self._context
@@ -125,9 +126,9 @@ class _Produced(Staged):
         return unprepared
 
     def _could_append(self, topic: str, records: memoryview) -> bool:
-        """Return whether the client is authorized for the append.
+        """Return whether the client is authorized to append.
 
-        For an unauthorized client, nothing is decompressed, converted or requested from another
+        If it is not, nothing is decompressed or converted, and no request is sent to another
         broker.
         """
         context, transactional_id = self._context, self._request.transactional_id
@@ -141,7 +142,7 @@ class _Produced(Staged):
     def _prepare(
         self, topic: str, data: PartitionProduceData, now_ms: int, *, is_doubted: bool
     ) -> Preparation | None:
-        """Prepare one batch immediately, or return the preparation to await."""
+        """Prepare one batch immediately, or return a preparation to be awaited."""
         node, records = self._context.node, data.records
         assert isinstance(records, memoryview)
         try:
@@ -156,9 +157,9 @@ class _Produced(Staged):
         return None
 
     def _replace(self, topic: str, data: PartitionProduceData, batch: memoryview) -> None:
-        """Replace a batch with the prepared batch.
+        """Replace a batch with the batch that was prepared from it.
 
-        If the batch is compressed, later batches for this topic on this connection are trusted.
+        If the batch is compressed, later batches for the same topic on this connection are trusted.
         """
         data.records = batch
         verified_topics = self._context.client.verified_topics
@@ -175,7 +176,8 @@ class _Produced(Staged):
         self._refused[topic, data.index] = error.with_traceback(None)
 
     def must_verify(self) -> bool:
-        """Return whether a transaction coordinator must first verify the batches (KIP-890)."""
+        """Return whether the batches must first be verified by a transaction coordinator (KIP-890).
+        """
         return bool(self._context.node.verification.unverified_batches(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
@@ -196,7 +198,9 @@ class _Produced(Staged):
         )
 
     async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
-        """Prepare, append, write and respond. The connection's next request waits for this."""
+        """Prepare, append, write and respond. The next request of the connection waits until this
+        is done.
+        """
         for topic, data, preparation in unprepared:
             try:
                 self._replace(topic, data, await preparation())
@@ -215,7 +219,7 @@ class _Produced(Staged):
         return response
 
     def append_all(self) -> None:
-        """Run stage one. The response of a failed partition contains its error."""
+        """Run stage one. If a partition fails, its response contains the error."""
         for topic in self._request.topic_data:
             answers = [self._append(topic.name, data) for data in topic.partition_data]
             self._responses.append(
@@ -257,9 +261,9 @@ class _Produced(Staged):
         return answer
 
     def _denial(self, topic: str, records: Records | None) -> KafkaError | None:
-        """Return the error of another batch of this request that was denied for the same reason.
+        """Return the error with which another batch of this request was denied for the same reason.
 
-        Each denial is thereby checked and logged only once.
+        In this way, each denial is checked and logged only once.
         """
         denied = self._denied
         if denied is None:
@@ -269,7 +273,7 @@ class _Produced(Staged):
         return denied.get(topic)
 
     def answer(self) -> ProduceResponse | Later | None:
-        """Build the response; None for acks=0."""
+        """Build the response, or return None if acks is 0."""
         request = self._request
         response = ProduceResponse(responses=self._responses)
         outcome = settle(response, self._appended, request.acks, request.timeout_ms)
@@ -280,10 +284,10 @@ class _Produced(Staged):
 
 
 def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bool:
-    """Return whether the records must be iterated before the batch header can be trusted.
+    """Return whether the batch header can be trusted only after iterating over the records.
 
-    This applies if the header is implausible, and to the first compressed batch per connection and
-    topic, because a faulty producer writes wrong headers from its first batch on.
+    This is the case if the header is implausible, and for the first compressed batch of a topic on
+    each connection, because the headers of a faulty producer are wrong from the first batch on.
     """
     return (
         not is_plausible(batch, now_ms)
@@ -299,9 +303,9 @@ def admit(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """Return the replica for a batch, after all checks that do not need the batch's contents.
+    """Return the replica for a batch, after all checks that can be made without the batch itself.
 
-    `place` is the topic and the partition number. Raises the KafkaError for the client.
+    `place` consists of the topic and the partition number. Raises the KafkaError for the client.
     """
     if _attributes(records) & TRANSACTIONAL:
         _check_id(context, transactional_id)
@@ -316,7 +320,9 @@ def admit_granted(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """Apply the checks of `admit` to a topic and a transactional id that are already authorized."""
+    """Make the checks of `admit` for a topic and a transactional id that have already been
+    authorized.
+    """
     attributes = _attributes(records)
     # The batch is transactional, but the request has no transactional id to authorize.
     if attributes & TRANSACTIONAL and transactional_id is None:
@@ -336,14 +342,14 @@ def admit_granted(
 
 
 def _attributes(records: Records | None) -> int:
-    """Return the low byte of a batch's attributes; 0 if there is no batch."""
+    """Return the low byte of the attributes of a batch, or 0 if there is no batch."""
     if isinstance(records, memoryview) and len(records) > ATTRIBUTES_LOW_AT:
         return records[ATTRIBUTES_LOW_AT]
     return 0
 
 
 def _check_id(context: Context, transactional_id: str | None) -> None:
-    """Check the transactional id. As in Kafka, this precedes all checks of the topic."""
+    """Check the transactional id. As in Kafka, this is done before the topic is checked."""
     if transactional_id is None or not context.allowed_to(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
@@ -353,7 +359,7 @@ def _check_id(context: Context, transactional_id: str | None) -> None:
 def _check_transactional(
     context: Context, replica: Replica, transactional_id: str | None, records: memoryview
 ) -> None:
-    """Raise the error for the producer if a transactional batch cannot be appended."""
+    """Raise the error for the producer if this transactional batch may not be appended."""
     assert transactional_id is not None, "checked before"
     try:
         header = read_header(records)
@@ -367,10 +373,10 @@ def _check_transactional(
 def append(
     context: Context, replica: Replica, records: memoryview, *, is_unseen: bool = False
 ) -> AppendResult:
-    """Run stage one for one partition; return the offsets of its batch.
+    """Run stage one for one partition, and return the offsets of its batch.
 
-    Raises the KafkaError for the client, or Doubt if `is_unseen` and the records must be iterated
-    first.
+    Raises the KafkaError for the client, or Doubt if `is_unseen` is set and the records must be
+    iterated over first.
     """
     node = context.node
     try:
@@ -392,7 +398,9 @@ def _check(context: Context, acks: int, topic: str) -> None:
 def settle(
     response: ProduceResponse, appended: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse | Later:
-    """Return the response, or a coroutine that waits for it; the logs have been written."""
+    """Return the response, or a coroutine that waits for it. The logs have been written when this
+    is called.
+    """
     waiting: Appended = []
     for each in appended:
         replica, end_offset, answer = each
@@ -408,7 +416,7 @@ def settle(
 
 
 def failure(index: int, error: KafkaError) -> PartitionProduceResponse:
-    """Return the response for a partition whose append failed."""
+    """Return the response for a partition to which nothing could be appended."""
     answer = PartitionProduceResponse(index=index)
     _fail(answer, error)
     return answer
@@ -425,7 +433,9 @@ def _fail(answer: PartitionProduceResponse, error: KafkaError) -> None:
 
 
 def _raise_failure(responses: list[TopicProduceResponse]) -> None:
-    """Raise an error to close the connection, as in Kafka: with acks=0 there is no response."""
+    """Raise an error that closes the connection, as in Kafka, because with acks=0 there is no
+    response.
+    """
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code:
@@ -438,7 +448,7 @@ def _raise_failure(responses: list[TopicProduceResponse]) -> None:
 async def _wait(
     response: ProduceResponse, waiting: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse:
-    """Run stage two: wait for the flush if the topic requires one, and with acks=all for the whole
+    """Run stage two: wait for the flush if the topic requires one and, with acks=all, for the whole
     ISR.
     """
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000

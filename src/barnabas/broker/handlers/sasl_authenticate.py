@@ -1,6 +1,6 @@
-"""Rejects SaslAuthenticate (key 36) on a listener without SASL or after authentication.
+"""Rejects SaslAuthenticate (key 36) if the listener does not use SASL, or after authentication.
 
-`network.sasl_gate` handles the request during authentication.
+During authentication, the request is handled by `network.sasl_gate`.
 """
 
 from __future__ import annotations

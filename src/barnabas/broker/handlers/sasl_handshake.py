@@ -1,6 +1,7 @@
-"""Rejects SaslHandshake (key 17) without SASL, or in a session that does not expire.
+"""Rejects SaslHandshake (key 17) if the listener does not use SASL, or if the session does not
+expire.
 
-`network.sasl_gate` handles requests that begin an authentication.
+A request that begins an authentication is handled by `network.sasl_gate`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""StopReplica (key 5): stop hosting partitions as decided by a controller on another broker."""
+"""StopReplica (key 5): stop hosting partitions, as decided by a controller on another broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopRepl
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""The number of partitions created or removed before the next disk sync and epoch check."""
+"""The number of partitions that are created or removed before the disk is synced and the epoch is
+checked again.
+"""
 
 
 def handle(context: Context, request: StopReplicaRequest) -> Outcome:

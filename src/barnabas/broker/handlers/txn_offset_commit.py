@@ -1,8 +1,8 @@
-"""TxnOffsetCommit (key 28): commit a group's offsets as part of a transaction (KIP-98).
+"""TxnOffsetCommit (key 28): commit the offsets of a group as part of a transaction (KIP-98).
 
-The offsets stay pending in the group's partition of `__consumer_offsets` until the transaction's
-marker arrives. The transaction must include that partition, or no marker would ever arrive
-(KIP-890).
+The offsets remain pending in the group's partition of `__consumer_offsets` until the marker of the
+transaction is written there. That partition must be part of the transaction, because otherwise the
+marker would never be written (KIP-890).
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _commit_allowed(
 
 
 def _to_be_verified(context: Context, request: TxnOffsetCommitRequest) -> list[Unverified]:
-    """Return the batch that a transaction coordinator on another broker must verify, if any."""
+    """Return the batch that must be verified by a transaction coordinator on another broker, if
+    there is one.
+    """
     node = context.node
     if not node.verification.may_wait or not request.topics:
         return []

@@ -1,7 +1,7 @@
-"""WriteTxnMarkers (key 27): end transactions in partitions that this broker leads (KIP-98).
+"""WriteTxnMarkers (key 27): end transactions in the partitions that this broker leads (KIP-98).
 
-Coordinators on other brokers send it; admin clients send it to abort hanging transactions
-(KIP-664).
+The request is sent by coordinators on other brokers, and by admin clients that abort hanging
+transactions (KIP-664).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome:
 
 
 class _Ended(Staged):
-    """A request in progress: the markers appended so far and the response."""
+    """A request in progress, with the markers appended so far and its response."""
 
     __slots__ = ("_context", "_placed", "_response")
 
@@ -101,10 +101,10 @@ class _Ended(Staged):
         return self._wait(waiting) if waiting else self._response
 
     async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:
-        """Wait until the whole ISR has the markers.
+        """Wait until the markers have reached the whole ISR.
 
-        The markers can belong to many transactions. Respond before the sender's request times out;
-        otherwise, one stuck partition would hold up the others forever.
+        The markers may be from many transactions. The response must be sent before the sender's
+        request times out, or a single stuck partition would hold up all the others forever.
         """
         timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
         with suppress(TimeoutError):

@@ -50,7 +50,7 @@ class Throttles:
         moves.window_ms = 1_000 * window_s
 
     def of_leader(self, replica: Replica) -> Throttle | None:
-        """Return the throttle for the followers of this replica, if any."""
+        """Return the throttle for the followers of this replica, if there is one."""
         # The list is a topic config with partitions and brokers, or an asterisk for all
         # (KIP-73).
         listed = replica.log.config.leader_replication_throttled_replicas
@@ -59,7 +59,7 @@ class Throttles:
         return None
 
     def of_follower(self, replica: Replica) -> Throttle | None:
-        """Return the throttle for this replica as a follower, if any."""
+        """Return the throttle for this replica as a follower, if there is one."""
         listed = replica.log.config.follower_replication_throttled_replicas
         if listed and self._follower.covers(listed, replica.topic_partition.partition):
             return self._follower

@@ -1,8 +1,9 @@
-"""Counts the records and bytes written to and read from topics, for Kafka's BrokerTopicMetrics.
+"""Counts the records and bytes that are written to topics and read from them, for Kafka's
+BrokerTopicMetrics.
 
-The replicas of a topic share one object of plain numbers, so counting is an addition to an
-attribute. The counts of topics without a remaining replica are summed, so that the totals never
-decrease and there are no more names than hosted topics.
+All replicas of a topic share one object of plain numbers, so counting means adding to an attribute.
+When a topic's last replica is removed, its counts are added to a common sum. The totals therefore
+never decrease, and there are never more names than hosted topics.
 """
 
 from __future__ import annotations
@@ -38,28 +39,28 @@ class TopicTraffic:
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.replicas = 0
-        """The number of the topic's replicas on this broker."""
+        """The number of replicas of the topic on this broker."""
 
     def add(self, other: TopicTraffic) -> None:
-        """Add the counts of a topic that is no longer hosted."""
+        """Add the counts of a topic that this broker no longer hosts."""
         for name in _NAMES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Traffic:
-    """The traffic counters of one broker's topics."""
+    """The traffic counters of the topics on one broker."""
 
     __slots__ = ("_count", "_gone", "_topics")
 
     def __init__(self, metrics: Registry, count: Callable[[], None]) -> None:
-        """`count` makes all replicas add traffic that they have not counted yet."""
+        """`count` makes every replica add the traffic that it has not counted yet."""
         self._count = count
         self._topics: dict[str, TopicTraffic] = {}
         self._gone = TopicTraffic()
         metrics.declare(self._families)
 
     def join(self, topic: str) -> TopicTraffic:
-        """Add a replica, and return its topic's counters."""
+        """Add a replica, and return the counters of its topic."""
         found = self._topics.get(topic)
         if found is None:
             found = self._topics[topic] = TopicTraffic()
@@ -67,7 +68,7 @@ class Traffic:
         return found
 
     def leave(self, topic: str) -> None:
-        """Remove one replica; forget a topic without replicas."""
+        """Remove a replica. If it was the last of its topic, forget the topic."""
         found = self._topics[topic]
         found.replicas -= 1
         if not found.replicas:
@@ -75,7 +76,9 @@ class Traffic:
             self._gone.add(found)
 
     def _families(self) -> Iterator[Family]:
-        """Yield families with a value for each topic and, as in Kafka, a total without a label."""
+        """Yield metric families that contain a value for each topic and, as in Kafka, a total
+        without a label.
+        """
         self._count()
         for name, attribute, sentence in _FAMILIES:
             count = attrgetter(attribute)

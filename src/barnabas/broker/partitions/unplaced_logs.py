@@ -1,8 +1,9 @@
-"""Tracks logs found at startup that may have lost records, until their partitions have a leader.
+"""Tracks the logs that may have lost records, as found at startup, until their partitions have a
+leader.
 
-After an unclean stop, a broker warns the controller about them (`may_have_lost` in its
-registration). The warning ends once each of these partitions has a leader elected after the
-warning.
+After an unclean stop, a broker warns the controller about these logs (`may_have_lost` in its
+registration). The warning ends when each of their partitions has a leader that was elected after
+the warning.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class UnplacedLogs:
-    """The names of these logs; usually, there are none."""
+    """The names of these logs. Usually, there are none."""
 
     __slots__ = ("_are_placed", "_names")
 
@@ -28,11 +29,11 @@ class UnplacedLogs:
         return len(self._names)
 
     def on_found(self, names: Iterable[TopicPartition]) -> None:
-        """Add the logs that startup found."""
+        """Add the logs that were found at startup."""
         self._names.update(names)
 
     def on_placed(self, names: Iterable[TopicPartition]) -> None:
-        """Remove partitions that have a leader or are deleted."""
+        """Remove partitions that have a leader or have been deleted."""
         # Roles may be assigned before startup has added the logs.
         if self._names:
             self._names.difference_update(names)
@@ -40,5 +41,5 @@ class UnplacedLogs:
                 self._are_placed.set()
 
     async def until_placed(self) -> None:
-        """Wait until every log has been placed."""
+        """Wait until every log has been accounted for."""
         await self._are_placed.wait()

@@ -39,7 +39,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
 
 
 def fallback(header: RequestHeader) -> ApiVersionsResponse | None:
-    """Return a version 0 response if the ApiVersions request is from a client newer than this
+    """Return the version 0 response if an ApiVersions request is from a client newer than this
     broker.
 
     The response lists the versions of ApiVersions that this broker supports (KIP-511). For any

@@ -206,6 +206,6 @@ def _encoder(api: Api, header: RequestHeader) -> Encode:
 
 
 def _raw(reply: Reply) -> list[Part]:
-    """Encode a message without a header. If authentication failed, the exception has no message."""
+    """Encode a message that has no header. If authentication failed, nothing is sent."""
     assert isinstance(reply.answer, bytes)
     return [] if reply.refusal else [_LENGTH.pack(len(reply.answer)) + reply.answer]

@@ -29,8 +29,8 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
     try:
         if not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
-        # The group coordinator checks the same permission in TxnOffsetCommit. Like Kafka, check it
-        # in this request too, so that a producer fails before it sends anything.
+        # The group coordinator checks the same permission for TxnOffsetCommit. As in Kafka, it is
+        # checked here too, so that the producer fails before it sends anything.
         if not context.allowed_to(Operation.READ, ResourceType.GROUP, group):
             raise GroupAuthorizationFailed
         # As in Kafka, check authorization first; the coordinator rejects an empty id.

@@ -89,13 +89,13 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
     name, version = transaction.transactional_id, context.version
     fail = partial(add_failed, transaction, version=version)
     try:
-        # From version 4 on, CLUSTER_ACTION is sufficient: the sending broker authorized the
-        # producer when its batch arrived.
+        # From version 4 on, CLUSTER_ACTION is sufficient, because the broker that sends the request
+        # authorized the producer when its batch arrived.
         if version < _BROKERS and not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
         partitions = partitions_of(transaction.topics)
-        # Check the coordinator first: without metadata, this broker knows no topics and coordinates
-        # nothing.
+        # Check the coordinator first. Without metadata, this broker knows no topics and is not a
+        # coordinator.
         shard = context.node.transactions.shard_of(name) if name else None
         forbidden = _forbidden(context, partitions)
         refused = {one: code for one in partitions if (code := _refusal(context, one, forbidden))}
@@ -105,8 +105,8 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
             raise InvalidRequest
     except KafkaError as error:
         return fail(error)
-    # KIP-890: this only queries the state in memory. Nothing is written, so the response waits for
-    # no replica.
+    # KIP-890: this is only a query of the state in memory. Nothing is written, so the response does
+    # not wait for replicas.
     if transaction.verify_only:
         codes = shard.machine.verify(
             name, transaction.producer_id, transaction.producer_epoch, partitions

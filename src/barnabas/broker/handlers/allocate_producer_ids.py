@@ -35,8 +35,8 @@ async def _allocate(
         broker = controller.image.brokers.get(request.broker_id)
         if broker is None:
             raise BrokerIdNotRegistered
-        # A response to the previous registration would not reach the broker, so a block of a
-        # thousand ids would be wasted.
+        # A response to the previous registration would not reach the broker, and a block of a
+        # thousand ids would be lost.
         if broker.epoch != request.broker_epoch:
             raise StaleBrokerEpoch
         first, last = await controller.allocate_producer_id_block()

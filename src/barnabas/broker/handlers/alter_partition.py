@@ -33,8 +33,8 @@ async def alter(
     try:
         image = controller.image
         sender = image.brokers.get(request.broker_id)
-        # Reject a proposal from before the sender's restart (KIP-497): the log that the sender
-        # compared its followers with may have been truncated since.
+        # Reject a proposal that was made before its sender restarted (KIP-497). The log with which
+        # the sender compared its followers may have been truncated since then.
         if sender is None or sender.epoch != request.broker_epoch:
             return AlterPartitionResponse(error_code=StaleBrokerEpoch.code)
         proposals = proposals_of(request, version, image)

@@ -49,8 +49,8 @@ async def _alter(
     codes: dict[TopicPartition, int] = {}
     for name, log_dir in wanted.items():
         await asyncio.sleep(0)
-        # Move replicas one at a time: each move waits for the disk, and the controller's requests
-        # can run in between.
+        # Move the replicas one at a time. Each move waits for the disk, and the controller's
+        # requests can run in between.
         async with node.control.line:
             try:
                 await node.moves.alter(name, log_dir)

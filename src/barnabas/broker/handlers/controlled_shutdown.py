@@ -23,8 +23,8 @@ async def _shut_down(
     context: Context, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
     try:
-        # The broker keeps leading partitions that have no other in-sync replica. It retries at
-        # most `controlled.shutdown.max.retries` times and then stops anyway.
+        # The broker keeps leading the partitions that have no other in-sync replica. It retries up
+        # to `controlled.shutdown.max.retries` times, and then stops even so.
         remaining = await context.node.controller.controlled_shutdown(
             request.broker_id, request.broker_epoch
         )

@@ -40,8 +40,8 @@ async def _create(
     )
     try:
         tokens = tokens_for(context)
-        # KIP-373: creating a token for another user requires CREATE_TOKENS on that user. Clients
-        # can create tokens for themselves without any permission.
+        # KIP-373: to create a token for another user, a client needs CREATE_TOKENS on that user. To
+        # create a token for itself, it needs no permission.
         if owner != requester and not context.allowed_to(
             Operation.CREATE_TOKENS, ResourceType.USER, str(owner)
         ):

@@ -82,7 +82,7 @@ async def _create(
         await growth
         return
     await within(request.timeout_ms, growth)
-    # Kafka does not wait in this case: it returns REQUEST_TIMED_OUT while the work continues.
+    # Kafka does not wait in this case. It returns REQUEST_TIMED_OUT, and the work continues.
     if request.timeout_ms <= 0:
         raise RequestTimedOut(
             "started; with a timeout of 0 the broker does not wait for it to complete"

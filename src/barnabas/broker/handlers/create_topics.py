@@ -63,8 +63,8 @@ async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateT
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter([topic.name async for topic in in_slices(request.topics)])
-    # CREATE on the cluster covers every topic; without it, CREATE on the topic is sufficient. A
-    # denial of the former is therefore not logged.
+    # CREATE on the cluster covers every topic, but CREATE on the topic is sufficient. Therefore, no
+    # denial of the former is logged.
     may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
     async for topic in in_slices(request.topics):
@@ -77,12 +77,12 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
                 raise TopicAuthorizationFailed("Authorization failed.")
             outcomes.append(_new_topic(context, topic))
         except KafkaError as error:
-            # The tracebacks of the errors reference this frame; the cycle would stay in memory
-            # until the garbage collector runs.
+            # The tracebacks of the errors refer to this frame. The cycle would stay in memory until
+            # the garbage collector runs.
             outcomes.append(error.with_traceback(None))
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
-    # KIP-599: the quota counts partitions. A violation rejects individual topics, not the whole
-    # request.
+    # KIP-599: the quota counts partitions. If it is exceeded, individual topics are rejected, but
+    # not the whole request.
     if quota.is_limited and not request.validate_only:
         outcomes = await _within_quota(context, quota, outcomes)
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
@@ -135,8 +135,8 @@ async def _create(
                 _log.warning("topic %s: %s", topic.name, warning)
     if request.timeout_ms > 0:
         return outcomes
-    # In this case, Kafka does not wait and cannot know the outcome. librdkafka relies on this
-    # error.
+    # In this case, Kafka does not wait, and cannot know what the outcome will be. librdkafka relies
+    # on this error.
     started = RequestTimedOut(
         "started; with a timeout of 0 the broker does not wait for it to complete"
     )

@@ -96,7 +96,7 @@ def _delete(
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
         offset = _delete_below(context, replica, wanted.offset)
         result.low_watermark = _low_watermark(context, replica)
-        # A follower adopts the new start offset with its next fetch and reports it in the fetch
+        # A follower adopts the new start offset with its next fetch, and reports it in the one
         # after that.
         if result.low_watermark < offset:
             pending.append(_Pending(replica, offset, result))
@@ -155,7 +155,8 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
     """Raise the log start offset, and return the offset that the replicas have to reach."""
     log, high_watermark = replica.log, replica.high_watermark
-    # Compaction guarantees that the last value of each key is kept; the deletion could remove it.
+    # Compaction guarantees that the last value of each key is kept, but the deletion could remove
+    # it.
     if "delete" not in log.config.cleanup_policy.split(","):
         raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")
     if offset == _UP_TO_HIGH_WATERMARK:

@@ -58,7 +58,8 @@ async def _matching(
 
 def _failure(error: KafkaError) -> DescribeClientQuotasResponse:
     return DescribeClientQuotasResponse(
-        # As in Kafka, return null instead of an empty list: the entries are unknown, not absent.
+        # As in Kafka, return null rather than an empty list, because it is not known whether there
+        # are any entries.
         error_code=error.code,
         error_message=str(error),
         entries=None,

@@ -150,7 +150,7 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
     # The empty name stands for the defaults of all brokers (KIP-226).
     if not name:
         return cluster_configs(node.config)
-    # Only a broker itself can read its properties file.
+    # The properties file of a broker can be read only by that broker.
     if name != str(node.broker_id):
         raise InvalidRequest(
             f"this is broker {node.broker_id}: send the request to broker {name!r}, or give no id "

@@ -148,12 +148,13 @@ class _Fetch:
         self._request = request
         self._replica_id = _replica_id(context, request)
         self._max_bytes = min(request.max_bytes, context.node.fetch_max_bytes)
-        # Followers are exempt from quotas, as in Kafka; replication has separate throttles (RE-13).
+        # Followers are exempt from quotas, as in Kafka. Replication has throttles of its own
+        # (RE-13).
         self._has_quota = context.node.quotas.is_active and self._replica_id < 0
         if self._has_quota:
             self._max_bytes = _most_bytes(context, self._max_bytes)
-        # Otherwise, a reader whose minimum exceeds the maximum response size would time out
-        # every time.
+        # Otherwise, a reader whose minimum is above the maximum response size would always time
+        # out.
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
         self._epoch = request.session_epoch
@@ -169,8 +170,8 @@ class _Fetch:
             request, context.version >= TOPIC_IDS, context.node.clock.monotonic_ms()
         )
         if session is not None:
-            # A different isolation level or changed ACLs can affect every partition of the
-            # session.
+            # If the isolation level or the ACLs have changed, every partition of the session may be
+            # affected.
             session.read_at(request.isolation_level, context.node.authorizer.grants)
             self._session = session
             self._epoch = session.epoch
@@ -185,7 +186,7 @@ class _Fetch:
         if (
             self._is_enough(found)
             or self._request.max_wait_ms <= 0
-            # With no partition to wait for, nothing would wake this fetch.
+            # If there is no partition to wait for, nothing would wake this fetch.
             or not (self._session or found.places)
         ):
             return (yield from self._answer(found))
@@ -247,8 +248,8 @@ class _Fetch:
                 finally:
                     self._unpark(found, parked)
             await self._read_again(found)
-            # Fewer bytes may be readable than notified: some are not committed yet, or exceed a
-            # partition's limit.
+            # There may be fewer readable bytes than were notified: some may not be committed yet,
+            # or may exceed the limit of a partition.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
@@ -283,14 +284,15 @@ class _Fetch:
 
     def _answer(self, found: FetchPass) -> Slices[FetchResponse | Later]:
         session = self._session
-        # The reader has sent its next request and ignores this response (KIP-227), so the
-        # session must not record its contents as sent.
+        # The reader has sent its next request and will ignore this response (KIP-227). The session
+        # must therefore not record the contents of this response as sent.
         if session is not None and session.epoch != self._epoch:
             found.release()
             return FetchResponse(
                 error_code=InvalidFetchSessionEpoch.code, session_id=session.session_id
             )
-        # Over the quota, no records are sent: neither update the session nor create one.
+        # If the client is over its quota, no records are sent. The session is not updated, and no
+        # session is created.
         if self._has_quota and (wait_ms := _throttle_ms(self._context, found.rows)):
             found.release()
             session_id = 0 if session is None else session.session_id
@@ -298,8 +300,8 @@ class _Fetch:
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
         has_records = found.budget.taken_bytes > 0
-        # Only indexes and positions have been read. `sendfile` will read the records on the event
-        # loop, so they must be in the page cache first.
+        # So far, only indexes and positions have been read. `sendfile` will read the records on the
+        # event loop, so they must already be in the page cache.
         cold = [part for _, part in found.slices() if not _is_cached(part)] if has_records else []
         try:
             response = yield from found.response(session)

@@ -145,8 +145,8 @@ async def _search_all(
                 result.old_style_offsets = offsets[: max(0, each.max_num_offsets)]
                 continue
             found = lookup.found
-            # The client can read no record that recent. Return -1 if this leader knows its end
-            # offset.
+            # There is no record that recent that the client can read. Return -1 if this leader
+            # knows its end offset.
             if found is None or found.offset >= each.end_offset:
                 _check_known(context, each.replica, request, each.timestamp)
             else:

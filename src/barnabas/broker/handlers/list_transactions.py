@@ -28,7 +28,7 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
         return together
 
     transactions = context.node.transactions
-    # Unlike ListGroups, Kafka returns only an error while a partition is being loaded: a tool
+    # Unlike for ListGroups, Kafka returns only an error while a partition is being loaded. A tool
     # that looks for hanging transactions must not mistake a partial list for a complete one.
     if transactions.is_loading:
         return list_failed(CoordinatorLoadInProgress())

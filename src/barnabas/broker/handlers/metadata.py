@@ -224,7 +224,8 @@ def _partition(
     context: Context, index: int, partition: PartitionImage
 ) -> MetadataResponsePartition:
     brokers = context.node.image.brokers
-    # A client cannot reach a leader without a listener of the same name, so report no leader.
+    # If the leader has no listener of the same name, the client cannot reach it, so no leader is
+    # reported.
     error_code = _why_not_led(context, brokers.get(partition.leader))
     return MetadataResponsePartition(
         error_code=error_code,

@@ -42,8 +42,8 @@ def _handle(context: Context, request: OffsetCommitRequest) -> Outcome:
     request.topics, refused = screen(context, request.topics)
     if not refused:
         return _commit(context, request)
-    # As in Kafka, do not ask the coordinator if no partition is left, so an unknown member gets no
-    # error.
+    # As in Kafka, the coordinator is not asked if no partition is left, so an unknown member gets
+    # no error.
     outcome = _commit(context, request) if request.topics else OffsetCommitResponse()
     return join_outcomes([outcome], lambda answers: _complete(answers, refused))
 

@@ -31,7 +31,7 @@ def _handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
     if not request.group_id:
         return _failure(InvalidGroupId())
     request.topics, refused = screen(context, request.topics)
-    # Ask the coordinator even if no partition is left: the group itself may be invalid.
+    # Ask the coordinator even if no partition is left, because the group itself may be invalid.
     outcome = context.node.groups.ask(
         request.group_id,
         lambda machine, ticket, now: machine.delete_offsets(ticket, request, now.monotonic_ms),

@@ -71,8 +71,8 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
     produced = _Produced(context, request)
     unprepared = produced.prepare_all()
     if unprepared:
-        # Hold back the connection's next request, or sequence numbers would be out of order
-        # (PR-6).
+        # Hold back the next request of the connection. Otherwise, sequence numbers would be out of
+        # order (PR-6).
         return Hold(produced.finish(unprepared))
     if (
         request.transactional_id is not None
@@ -234,8 +234,8 @@ class _Produced(Staged):
         try:
             place, transactional_id = (topic, index), self._request.transactional_id
             if self._refused is not None and (topic, index) in self._refused:
-                # The contents of the batch are invalid. First run the checks that do not need the
-                # contents, so that an unauthorized client learns nothing else.
+                # The contents of the batch are invalid. Run the checks that do not need the
+                # contents first, so that a client that is not authorized learns nothing else.
                 if _attributes(data.records) & TRANSACTIONAL:
                     _check_id(context, transactional_id)
                 _check(context, acks, topic)
@@ -407,8 +407,8 @@ def settle(
         if replica.log.health.is_failed:
             _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
         elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or (
-            # If the topic requires flushes, an acknowledgement means that the record is on disk,
-            # even with acks=1 (ST-10).
+            # If the topic requires flushes, an acknowledgement guarantees that the record is on
+            # disk, even with acks=1 (ST-10).
             replica.waits_for_disk and acks != ACKS_NONE
         ):
             waiting.append(each)
@@ -456,8 +456,8 @@ async def _wait(
         try:
             async with asyncio.timeout_at(deadline):
                 if acks == ACKS_ALL:
-                    # Stop waiting if the ISR shrinks below the minimum: the high watermark would
-                    # not advance.
+                    # Stop waiting if the ISR falls below the minimum, because the high watermark
+                    # would not advance any more.
                     await replica.wait_for(end_offset, is_strict=True)
                 else:
                     await replica.wait_for_flush(end_offset)

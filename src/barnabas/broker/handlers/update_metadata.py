@@ -37,12 +37,13 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
         return UpdateMetadataResponse(error_code=error.code)
     node = context.node
     configs = await configs_of(context, update_metadata_topics(request))
-    # The request lists only existing topics, so look for topics deleted while this broker was
-    # unreachable.
+    # The request lists only topics that exist, so look for topics that were deleted while this
+    # broker could not be reached.
     gone = await missed_deletions(context, request.controller_epoch, request.broker_epoch)
     try:
         async with node.control.line:
-            # Do not await from here on: the image must not change before it is replaced.
+            # There must be no await from here on, because the image must not change before it is
+            # replaced.
             check_order(context, request.broker_epoch)
             value = update_metadata_value(request, context.version, node.image, configs)
             node.control.carry_out(value)

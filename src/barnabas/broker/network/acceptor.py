@@ -86,13 +86,14 @@ class Acceptor:
         for number in range(_PER_WAKE):
             wait_ms = self._connections.wait_ms(self._listener)
             if wait_ms:
-                # Once one is accepted, no other may be waiting; if one is, this is called again.
+                # If a connection has been accepted, there may be no other. If there is, this is
+                # called again.
                 if number == 0:
                     self._connections.on_delayed(self._listener)
                     self._pause(wait_ms)
                 return
             try:
-                # Accept one at a time, so that each connection is counted before the next is
+                # Accept one connection at a time, so that it is counted before the next one is
                 # allowed.
                 accepted, address = self._socket.accept()
             # No connection is waiting, or the client gave up.
@@ -109,8 +110,8 @@ class Acceptor:
 
     def _admit(self, accepted: socket.socket, address: Address) -> None:
         host = address[0]
-        # Close the connection immediately, as Kafka does. If it stayed in the backlog, one address
-        # could block all others (max.connections.per.ip).
+        # Close the connection immediately, as Kafka does. If it were left in the backlog, a single
+        # address could block all others (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
             self._connections.on_refused(address, refusal)
@@ -119,12 +120,13 @@ class Acceptor:
         throttle_ms = self._connections.throttle_ms(host)
         if throttle_ms:
             self._connections.on_throttled(host, throttle_ms)
-            # After an immediate close, the client would retry at once (KIP-612).
+            # If the connection were closed immediately, the client would try again at once
+            # (KIP-612).
             self._close_later(accepted, throttle_ms)
             return
         self._connections.on_opened(self._listener, host)
         accepted.setblocking(False)
-        # A machine that crashes sends no FIN; keepalive probes detect it.
+        # A machine that crashes sends no FIN, so this is detected with keepalive probes.
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._adopt(accepted, address))
@@ -135,7 +137,7 @@ class Acceptor:
         """Close this connection after the given time without reading from it. Its address opens
         connections too fast.
         """
-        # Throttled connections must not use up the file descriptors.
+        # Throttled connections must not use up all file descriptors.
         if len(self._throttled) >= _MOST_THROTTLED:
             oldest = next(iter(self._throttled))
             self._throttled.pop(oldest).cancel()
@@ -173,8 +175,8 @@ class Acceptor:
         from barnabas.broker.network.failed_logins import FailedLogin  # loaded on first use
         from barnabas.net.tls_failures import TlsFailure, TlsInterrupted
 
-        # As in Kafka, a dropped connection is not a failed authentication: load balancers probe the
-        # port by opening and closing connections.
+        # As in Kafka, a connection that the client drops is not a failed authentication: load
+        # balancers probe the port by opening and closing connections.
         if isinstance(error, TlsFailure) and not isinstance(error, TlsInterrupted):
             login = FailedLogin(self._listener, address, str(error), is_tls=True)
             self._connections.on_login_failed(login)

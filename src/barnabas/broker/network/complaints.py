@@ -50,7 +50,7 @@ class Complaints:
 
         `bug` is an internal error; it is logged with its traceback.
         """
-        # A line below the log level must not count against the limits.
+        # A line that the log level suppresses must not count against the limits.
         if not self._log.isEnabledFor(level):
             return
         # The reason may contain untrusted data.

@@ -123,8 +123,8 @@ class Connections:
         """
         if len(self) >= self._limit(_MOST):
             return UNTIL_ONE_CLOSES
-        # A listener's own limit leaves connections for other listeners, above all the
-        # inter-broker listener (KIP-402).
+        # A listener that has a limit of its own leaves connections for the other listeners, in
+        # particular for the inter-broker listener (KIP-402).
         if self._by_listener[listener] >= self._limit(_MOST, listener):
             return UNTIL_ONE_CLOSES
         if self._are_descriptors_short():
@@ -143,13 +143,13 @@ class Connections:
             if found.are_short != self._is_short:
                 self._is_short = found.are_short
                 _report(found)
-            # Use only half of the free descriptors, because logs open files as well.
+            # Use only half of the free descriptors, because logs have to open files as well.
             self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
         return self._is_short
 
     def refusal(self, host: str) -> str | None:
         """Return the reason why this address may not open another connection, or None if it may."""
-        # Overrides may write an address in any notation, so compare normalized forms.
+        # An override may write an address in any notation, so normalized forms are compared.
         limit = self._overrides.get(java_host(host), self._per_host)
         if self._by_host[host] < limit:
             return None
@@ -172,8 +172,8 @@ class Connections:
         for name in ("", listener):
             rate = self._limit(_MOST_PER_SECOND, name)
             if rate < _UNLIMITED:
-                # Each connection uses up a fraction of a second; an idle second allows a burst of
-                # one second's worth.
+                # Each connection uses up a fraction of a second. After an idle second, a burst of
+                # as many connections as fit into one second is allowed.
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 
@@ -228,7 +228,7 @@ class Connections:
     def on_closed(self, listener: str, host: str) -> None:
         self._by_listener[listener] -= 1
         self._by_host[host] -= 1
-        # Drop addresses without connections to limit the table's size.
+        # Drop addresses that have no connections, so that the table cannot grow without limit.
         if not self._by_host[host]:
             del self._by_host[host]
         self._wake()
@@ -240,7 +240,7 @@ class Connections:
     def _limit(self, name: str, listener: str = "") -> int:
         if not listener:
             return self._config.int(name)
-        # A listener without its own limit is subject only to the limit for all connections.
+        # A listener that has no limit of its own is subject only to the limit for all connections.
         own = self._config.listener_int(listener, name)
         return _UNLIMITED if own is None else own
 

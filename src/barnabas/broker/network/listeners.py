@@ -101,7 +101,7 @@ def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
 
 def _is_open(config: BrokerConfig, listener: Listener) -> bool:
     """Return whether clients can connect to this listener without authentication."""
-    # A required client certificate authenticates the client.
+    # If the listener requires a client certificate, it authenticates the client.
     if listener.protocol is SecurityProtocol.SSL:
         return str(config.for_listener(listener.name, "ssl.client.auth")).lower() != "required"
     return listener.protocol.is_open
@@ -115,7 +115,7 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
     """
     advertised = config.str("advertised.listeners")
     if advertised:
-        # Brokers connect to each other's advertised listeners.
+        # Each broker connects to the advertised listeners of the others.
         names = [each.name for each in parse_listeners("advertised.listeners", advertised)]
     inner, protocol = inter_broker_listener(config)
     is_asked = config.is_set("inter.broker.listener.name") or config.is_set(
@@ -166,7 +166,7 @@ def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
     Raises ConfigError, with the address and a remedy, or OSError.
     """
     host: str | bytes | None = listener.host or None
-    # Pass bytes: for a string, even an IP address, Python would load its IDNA codec.
+    # Pass bytes. If a string were passed, even an IP address, Python would load its IDNA codec.
     if host is not None and listener.host.isascii():
         host = listener.host.encode()
     try:
@@ -202,7 +202,8 @@ def _bind_dual_stack(listener: Listener, backlog: int) -> socket.socket:
 def _bind_one(
     listener: Listener, sock: socket.socket, address: object, backlog: int
 ) -> socket.socket:
-    # Without this, the port would be unavailable after a restart until old connections time out.
+    # Without this, the port could not be bound after a restart until old connections have timed
+    # out.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(address)  # type: ignore[arg-type]
@@ -245,7 +246,7 @@ def advertised_endpoints(
     automatic = []
     for listener in bound:
         address = advertised.get(listener.name, listener)
-        # Kafka rejects this too, because each client would connect to itself.
+        # Kafka rejects this too, because each client would try to connect to itself.
         if address.host in ("0.0.0.0", "::") and listener.name in advertised:
             raise ConfigError(
                 f"advertised.listeners: {address}: clients cannot connect to {address.host}"

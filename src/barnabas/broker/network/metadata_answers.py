@@ -65,8 +65,8 @@ class MetadataAnswers:
         body = self._kept.get(key)
         if body is not None:
             return _frame(context, header.correlation_id, body)
-        # Build even a short response in a later turn of the loop, so that equal requests in this
-        # turn share it.
+        # Even a short response is built in a later turn of the loop, so that equal requests in this
+        # turn can share it.
         return self._answer_later(context, header.correlation_id, key, build)
 
     async def _answer_later(
@@ -76,7 +76,7 @@ class MetadataAnswers:
         while body == _AGAIN:
             self._forget_old()
             body = self._kept.get(key)
-            # If the request that was building the response is cancelled, another one builds it.
+            # If the request that is building the response is cancelled, another request builds it.
             building = self._building.get(key)
             if body is None and building is not None and self._grants is not None:
                 body = await shielded(building)
@@ -89,8 +89,8 @@ class MetadataAnswers:
     async def _build(
         self, context: Context, key: Key, correlation_id: int, build: Build
     ) -> Encoded:
-        # Read both before building the response: if either is replaced meanwhile, the response must
-        # not be cached.
+        # Read both before building the response. If one of them is replaced in the meantime, the
+        # response must not be cached.
         image, grants = self._image, self._grants
         built: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._building.setdefault(key, built)
@@ -112,7 +112,7 @@ class MetadataAnswers:
 
     def _keep(self, key: Key, body: bytes) -> None:
         size = len(body) + len(cast(bytes, key[1]))
-        # Clear the whole cache: it is unknown which responses will be requested again, and common
+        # Clear the whole cache. Nobody knows which responses will be requested again, and common
         # ones are soon rebuilt.
         if self.kept_bytes + size > self._most_bytes:
             self._kept.clear()
@@ -142,7 +142,7 @@ async def _encode(answer: Message, version: int) -> bytes:
     topics: Any = answer.topics  # type: ignore[attr-defined]
     if sum(len(topic.partitions) for topic in topics) <= _LONG_ANSWER:
         return _encode_joined(answer, version)
-    # The thread only encodes: the message is complete, and no part of it changes.
+    # The thread does nothing but encode. The message is complete, and no part of it changes.
     loop = asyncio.get_running_loop()
     return await shielded(loop.run_in_executor(None, _encode_joined, answer, version))
 

@@ -75,7 +75,7 @@ class _Head:
         row = PartitionProduceResponse()
         topic = TopicProduceResponse(name=self.topic, partition_responses=[row])
         answer = _join(encode_response(PRODUCE, version, 0, ProduceResponse(responses=[topic])))
-        # These bytes are not valid UTF-8, so no name contains them.
+        # These bytes are not valid UTF-8, so they cannot occur in a name.
         at = answer.rindex(_ROW.pack(0, 0, 0, -1, -1))
         self.prefix = answer[8:at]
         self.tail = answer[at + _ROW.size :]
@@ -170,7 +170,8 @@ class RepeatedProduce:
         context = self._context
         topics = request.topic_data
         if (
-            # Store only requests with one partition, no transaction and a packed response.
+            # Store the head only if the request has one partition and no transaction, and its
+            # response was packed.
             context.version < _OLDEST
             or len(topics) != 1
             or len(topics[0].partition_data) != 1
@@ -195,24 +196,25 @@ class RepeatedProduce:
         """Run stage one of the request if its frame repeats a known head; otherwise return False.
         """
         name_at = self._name_at
-        # If the topic requires a check of every record, the header is not enough.
+        # If the topic requires that every record is checked, checking the header is not enough.
         if len(frame) <= name_at or self._walks_all:
             return False
         start, correlation_id = _START.unpack_from(frame)
-        # Compare the API and version; the client id that follows is part of the head.
+        # Compare the API and the version. The client id after them is part of the head.
         if start != self._start:
             return False
         position = name_at + frame[name_at] + self._behind_name
         head = self._heads.get(frame[_HEAD_FROM:position].tobytes())
         if head is None:
             return False
-        # Some batches must be converted or validated before the append.
+        # Some batches must be converted or validated before they are appended.
         if self._preparing and head.topic in self._preparing:
             return False
         try:
             if self._is_flexible:
-                # The size is a varint of the size plus one (KIP-482). Three empty tag sections must
-                # follow the batch; otherwise, the request has additional fields.
+                # The size is encoded as a varint of the size plus one (KIP-482). The batch must be
+                # followed by three empty tag sections; if it is not, the request has additional
+                # fields.
                 index, size = _INDEX_AND_VARINT.unpack_from(frame, position)
                 position += 5
                 if size > 0x7F:
@@ -229,14 +231,14 @@ class RepeatedProduce:
             has_codec = frame[position + ATTRIBUTES_LOW_AT] & CODEC_MASK
         except (error, IndexError, CorruptData):
             return False
-        # The first compressed batch per connection and topic must be decompressed: see
+        # The first compressed batch of a topic on each connection must be decompressed: see
         # `produce.in_doubt`.
         if has_codec and head.topic not in self._context.client.verified_topics:
             return False
         try:
             self._append(queue, head, correlation_id, index, frame[position:end])
-        # The header is implausible, so nothing was appended: leave the request to the handler,
-        # which iterates the records.
+        # The header is implausible, so nothing was appended. Leave the request to the handler,
+        # which iterates over the records.
         except Doubt:
             return False
         return True
@@ -247,8 +249,8 @@ class RepeatedProduce:
         context = self._context
         try:
             grants = context.node.authorizer.grants
-            # The same grants object has allowed this topic before, so do not ask the authorizer
-            # again.
+            # The same grants object has already allowed this topic, so the authorizer need not be
+            # asked again.
             if grants is not None and head.grants is grants:
                 replica = admit_granted(context, head.acks, (head.topic, index), batch)
             else:

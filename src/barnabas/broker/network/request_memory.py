@@ -105,7 +105,7 @@ class RequestMemory:
                 assert isinstance(connection, Connection)
                 got, since_ms = seen.get(connection, (-LEAST_PROGRESS_BYTES, now_ms))
                 held = connection.held_bytes
-                # This broker has paused reading, so the client cannot make progress.
+                # This broker has paused reading, so the client cannot make any progress.
                 is_ours = connection.is_held_up or connection.reservation.is_kept
                 if is_ours or not got <= held < got + LEAST_PROGRESS_BYTES:
                     got, since_ms = held, now_ms

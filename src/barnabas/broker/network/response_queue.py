@@ -284,11 +284,11 @@ class ResponseQueue:
             self._kept_bytes += kept_bytes
             self._slots.append(slot)
             self._staged.append(slot)
-            # The request holds back all later ones, so none can be grouped with it.
+            # The request holds back all later requests, so no other can be grouped with it.
             if not api.overlaps:
                 self._write_and_answer()
             return
-        # All earlier requests are answered, so send the response without a slot.
+        # All earlier requests have been answered, so the response is sent without a slot.
         if isinstance(outcome, Message) and not self._slots:
             self._connection.write(encode_response(api, version, correlation_id, outcome))
             times, begun_ns, queue_ns = self._begun(api, version)
@@ -389,11 +389,11 @@ class ResponseQueue:
 
     def _separate(self, slot: _Slot, answers: list[Separate]) -> None:
         """Replace a run with a separate slot for each of its requests."""
-        # Insert the slots in place of the run to keep the order of responses.
+        # Insert the slots where the run was, so that the responses stay in order.
         at = self._slots.index(slot)
         del self._slots[at]
         for correlation_id, answer in reversed(answers):
-            # Each request waits separately, so measure each one, even if the run was not measured.
+            # Each request now waits by itself, so each is measured, even if the run was not.
             begun = slot.times, slot.begun_ns or spent_ns(), slot.queue_ns
             own = _Slot(slot.api, correlation_id, slot.version, begun)
             self._slots.insert(at, own)
@@ -418,8 +418,8 @@ class ResponseQueue:
         self._count(slot, spent_ns())
 
     def _check_limit(self) -> None:
-        # Do not count requests that wait for the write at the end of this wake-up: the receive
-        # buffer limits them.
+        # Do not count the requests that are waiting for the write at the end of this wake-up. They
+        # are limited by the receive buffer.
         is_over = len(self._slots) - len(self._staged) >= _MAX_UNANSWERED
         if (is_over or self._kept_bytes >= _MAX_KEPT_BYTES) and not self._is_full:
             self._is_full = True
@@ -497,7 +497,7 @@ class ResponseQueue:
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False
             self._connection.resume_reading()
-        # Deliver the held-back request again.
+        # Deliver the request that was held back again.
         if self._has_handed_back and not slots and not self._connection.is_closing:
             self._has_handed_back = False
             self._connection.release_frames()
@@ -508,7 +508,7 @@ class ResponseQueue:
         until = loop.time() + time_ms / 1000
         if self._muted is None:
             self._connection.pause_reading()
-        # Apply the longest of several throttle times (KIP-219).
+        # If there are several throttle times, the longest applies (KIP-219).
         elif until <= self._muted.when():
             return
         else:
@@ -528,7 +528,8 @@ class ResponseQueue:
         for slot in self._slots:
             if slot.task is not None and not slot.is_ready:
                 slot.task.cancel()
-                # A task cancelled before it starts never runs, so its coroutine must be closed.
+                # If a task is cancelled before it starts, it never runs, so its coroutine must be
+                # closed.
                 slot.task.add_done_callback(partial(_close, slot.later))
             _release(slot.parts)
         self._is_over = True

@@ -119,7 +119,7 @@ class Router:
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
-        # Once a client has a quota, its requests must not take the fast path.
+        # Once a client has a quota, its requests may no longer take the fast path.
         node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
@@ -257,7 +257,7 @@ class Router:
         if queue is None:
             queue = self._queues[connection] = self._open(connection)
         try:
-            # Without SASL, there are no gates, so requests pay nothing for the check.
+            # Without SASL there are no gates, so the check costs nothing.
             if self._gates and self._is_for_gate(queue, frame):
                 return
             repeated = self._repeated.get(queue)
@@ -276,7 +276,7 @@ class Router:
                 )
             connection.close()
         except Exception as error:
-            # This is a bug in Barnabas; close only this connection, and log the traceback.
+            # This is a bug in Barnabas. Close only this connection, and log the traceback.
             self._connections.complaints.report(
                 connection.peer_address, "request failed", error, level=logging.ERROR, bug=error
             )
@@ -329,8 +329,8 @@ class Router:
         if route is None:
             from barnabas.broker.handlers import api_versions  # once for each API and version
 
-            # A newer client may send an unknown version of ApiVersions. From the version 0
-            # response, it learns which version to use (KIP-511).
+            # A newer client may send an ApiVersions request in a version that this broker does not
+            # know. The version 0 response tells it which version to use (KIP-511).
             fallback = api_versions.fallback(header)
             if fallback is not None:
                 if queue.has_unanswered and queue.holds_back(frame):
@@ -351,17 +351,17 @@ class Router:
             counted = self._counted(queue, context, size)
             if counted is not None:
                 begin = partial(self._begin_counted, counted)
-        # Produce: the batches stay views of the receive buffer until they are written.
+        # For Produce, the batches remain views of the receive buffer until they are written.
         if api.keeps_buffer:
             request, _ = route.decode(body)
             outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome)
-            # Quotas and faults apply to decoded requests, so do not take the fast path.
+            # Quotas and faults apply to decoded requests, so the fast path cannot be used.
             if self._faults is None and counted is None:
                 self._learn(queue, context, frame, request, route.times)
         else:
-            # Do not cache under a quota or faults, which apply to each request, nor long bodies,
-            # which would become long keys.
+            # Do not use the cache if there are quotas or faults, because they apply to each
+            # request, or if the body is long, because it would become a long key.
             if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
                 build = partial(self._build, route, context)
                 queue.answer_encoded(api, version, self._answers.answer(context, header, build))
@@ -492,14 +492,15 @@ class Router:
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             raise UnsupportedVersion(f"{api.name} version {version} is not supported")
-        # These versions are advertised, but requests in them close the connection (ST-5).
+        # These versions are advertised, but a request in one of them closes the connection (ST-5).
         if version < api.oldest_served:
             oldest = api.oldest_served
             raise UnsupportedVersion(
                 f"{api.name} version {version} is not supported; the oldest supported version is "
                 f"{oldest}"
             )
-        # Import the handler at its first request, to keep unused handlers out of startup.
+        # Import the handler when its first request arrives, so that handlers that are not used do
+        # not delay startup.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
         most_entries = api.max_entries
         if api.stem not in BETWEEN_BROKERS:  # a controller's requests contain all partitions

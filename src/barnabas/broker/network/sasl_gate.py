@@ -94,7 +94,7 @@ class SaslGate:
         """
         session = self._session
         if session.stage is Stage.OPEN:
-            # A handshake in an open session begins a reauthentication (KIP-368).
+            # A handshake in an open session starts a reauthentication (KIP-368).
             is_handshake = len(frame) >= 2 and _KEY.unpack_from(frame)[0] == SASL_HANDSHAKE.key
             if not is_handshake or not session.try_begin_again():
                 if session.is_over:
@@ -103,7 +103,7 @@ class SaslGate:
                     )
                 return False
         # After a SaslHandshake of version 0, the mechanism's messages arrive without a request
-        # header; SaslAuthenticate was added by KIP-152.
+        # header, because SaslAuthenticate was only added by KIP-152.
         elif session.takes_raw_messages:
             self._answer(SASL_AUTHENTICATE, 0, session.authenticate(bytes(frame)), _raw)
             return True
@@ -124,7 +124,7 @@ class SaslGate:
 
     def on_failed(self, reason: str) -> None:
         """Report that authentication failed, once per connection."""
-        # Further requests can arrive before the connection is closed.
+        # More requests can arrive before the connection is closed.
         if self._has_failed:
             return
         self._has_failed = True
@@ -169,7 +169,8 @@ class SaslGate:
         if not reply.refusal:
             self._enter()
             return Encoded(encode(reply))
-        # Report it during the delay, to hide that some names take longer than others.
+        # Report the failure during the delay, to hide the fact that some names take longer than
+        # others.
         asyncio.get_running_loop().call_soon(self.on_failed, reply.refusal)
         # As in Kafka, connection.failed.authentication.delay.ms slows down password guessing.
         await asyncio.sleep(self._settings.failure_delay_ms / 1000)

@@ -54,8 +54,8 @@ class UnauthenticatedConnections:
 
     def add(self, connection: Connection) -> None:
         """Start watching a connection that was accepted."""
-        # Close the oldest connection, so that a flood of connections cannot keep out legitimate
-        # clients.
+        # Close the oldest connection, so that legitimate clients can still connect during a flood
+        # of connections.
         if len(self._waiting) >= MOST:
             self._close(
                 next(iter(self._waiting)),

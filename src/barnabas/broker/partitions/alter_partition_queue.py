@@ -78,8 +78,8 @@ class AlterPartitionQueue:
         future.
         """
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
-        # This replaces any older proposal for the partition. The machine makes one proposal at a
-        # time, so nothing waits for the response to the older one.
+        # This replaces any older proposal for the partition. The machine makes only one proposal at
+        # a time, so nothing is waiting for the response to the older proposal.
         self._pending[proposal.topic_partition] = PendingProposal(
             partition, proposal, answer, partition.lags
         )
@@ -102,8 +102,8 @@ class AlterPartitionQueue:
         """Take all proposals that are current. The queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
-        # The other proposals are out of date, or this broker is no longer the leader; the
-        # controller would reject them (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
+        # The other proposals are out of date, or are from a time when this broker was the leader.
+        # The controller would reject them (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:

@@ -51,7 +51,7 @@ class BatchConverter:
         except StopIteration as end:
             ready: memoryview = end.value
             return ready
-        # The first step determines whether the batch must be decompressed or only iterated.
+        # The first step finds out whether the batch must be decompressed or only iterated over.
         return partial(_finish if step is None else self._finish_large, steps, step)
 
     async def _finish_large(self, steps: Steps, step: Step) -> memoryview:
@@ -71,7 +71,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
             try:
                 result = await asyncio.to_thread(step)
             except CorruptData as error:
-                # Drop the traceback, because it references the decompressed data.
+                # Drop the traceback, because it refers to the decompressed data.
                 failure = error.with_traceback(None)
             try:
                 step = steps.send(result) if failure is None else steps.throw(failure)

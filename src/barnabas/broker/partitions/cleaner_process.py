@@ -51,7 +51,8 @@ class CleanerProcess:
         await _in_thread(self._process.stdin.flush)
 
     def _start(self) -> Popen[bytes]:
-        # The process identifies keys by their hashes, with a random secret of its own.
+        # The process identifies each key by a hash, which it computes with a random secret of its
+        # own.
         process = start_child(_MODULE, PYTHONHASHSEED="random")
         assert process.stdout is not None
         # The event loop reads from this pipe when data is available, and must never block on it.
@@ -90,8 +91,8 @@ class CleanerProcess:
     async def end(self) -> None:
         """Kill the process. After this returns, the process touches no log."""
         if self._process is not None:
-            # The process can be killed at any point: its files have the suffix `.cleaned` and
-            # are discarded.
+            # The process can be killed at any time, because its files have the suffix `.cleaned`
+            # and are discarded.
             self._process.send_signal(signal.SIGKILL)
             await self._reap()
 

@@ -81,7 +81,7 @@ class ControlPlane:
         return at_once(self._steps(request))
 
     def _steps(self, request: ControlRequest) -> Steps[Mapping[TopicPartition, int]]:
-        # A deposed controller may not know that it was deposed; its requests are answered but
+        # A deposed controller may not know that it has been deposed. Its requests are answered but
         # not applied (ZK-3).
         if request.controller_epoch < self.controller_epoch:
             raise StaleControllerEpoch(
@@ -98,19 +98,20 @@ class ControlPlane:
         return (yield from self._stop_replica(request))
 
     def _update_metadata(self, request: UpdateMetadata) -> None:
-        # Update the view first: the listeners notified below read it.
+        # Update the view first, because the listeners that are notified below read it.
         self._view.update(self._view.image.apply(request))
         self._replicas.brokers_changed()
         for listener in self._listeners:
             listener.brokers_changed()
-        # StopReplica is not enough: a broker that is unreachable when it is sent never receives it.
+        # StopReplica is not enough, because a broker that cannot be reached when it is sent never
+        # receives it.
         self._role_changes.stop_what_moved(request.topics)
         if request.removed_topics:
             for listener in self._listeners:
                 listener.topics_deleted(request.removed_topics)
 
     def _stop_replica(self, request: StopReplica) -> Steps[Mapping[TopicPartition, int]]:
-        # Do not host deferred replicas that are being stopped.
+        # Deferred replicas must not be hosted if they are being stopped.
         self._role_changes.deferred.forget(request.partitions)
         outdated = [name for name in request.partitions if self._is_outdated(request, name)]
         if not outdated:
@@ -125,8 +126,8 @@ class ControlPlane:
         """Return whether the hosted replica has a newer leader epoch than the one in the request.
         """
         leader_epoch = request.leader_epoch(name)
-        # Requests before version 3, and Kafka's deletion requests (-2), have no leader epoch
-        # (KIP-570).
+        # There is no leader epoch in requests before version 3, or in Kafka's requests to delete a
+        # replica (-2) (KIP-570).
         if leader_epoch < 0:
             return False
         try:

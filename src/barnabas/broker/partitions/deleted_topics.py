@@ -40,8 +40,8 @@ class DeletedTopics:
         controller may learn of a new registration before this broker does, and it does not send
         another update for that registration.
         """
-        # One check for each registration and controller is enough: later deletions arrive as
-        # requests.
+        # One check for each registration and each controller is enough, because later deletions
+        # arrive as requests.
         now = (controller_epoch, max(broker_epoch, self._view.broker_epoch))
         topics = self._view.image.topics
         if now == self._looked or not topics:

@@ -97,7 +97,7 @@ class DirectoryFailures:
                 is_warning=True,
             )
         )
-        # Lookups will raise KAFKA_STORAGE_ERROR, not NOT_LEADER_OR_FOLLOWER.
+        # Lookups then raise KAFKA_STORAGE_ERROR rather than NOT_LEADER_OR_FOLLOWER.
         replicas.mark_offline(*names)
         removed = [replica for name in names if (replica := replicas.get(name)) is not None]
         for replica in removed:
@@ -138,8 +138,8 @@ class FailureReports:
         while True:
             directory = await self._queue.get()
             if self._logs.directories.online:
-                # Use a separate task: the metadata store may be slow, and the next failure must not
-                # wait.
+                # Use a separate task, because the metadata store may be slow and the next failure
+                # must not wait for it.
                 self._begin(self._report(directory.partitions))
             elif not self._failed.done():
                 self._failed.set_result(

@@ -89,7 +89,8 @@ class DirectoryMoves(ReplicaListener):
         ReplicaNotAvailable or UnknownTopicOrPartition. The controller's requests must wait until
         this method returns.
         """
-        # The directory name of a future replica is longer: it ends in a unique id and `-future`.
+        # The directory name of a future replica is longer, because it ends in a unique id and
+        # `-future`.
         if not future_name_fits(name):
             raise InvalidTopic(
                 f"the name of topic {name.topic} is too long for the directory of a replica "
@@ -99,7 +100,8 @@ class DirectoryMoves(ReplicaListener):
         replica = self._replicas.get(name)
         if replica is None:
             if not self._replicas.is_offline(name) and name not in store.logs:
-                # KIP-113 allows choosing a directory for a replica that does not exist yet.
+                # KIP-113 allows clients to choose a directory for a replica that does not exist
+                # yet.
                 store.moves.prefer(name, path)
             try:
                 replica = self._replicas.replica_of(name)
@@ -147,7 +149,7 @@ class DirectoryMoves(ReplicaListener):
         name, store = replica.topic_partition, self._store
         unique = self._random.below(1 << 128).to_bytes(16)
         try:
-            # A disk may have failed during the wait for the last move.
+            # A disk may have failed while this waited for the previous move.
             if not self._replicas.hosts(replica):
                 raise KafkaStorageError(f"the log directory of {name} has just failed")
             new = store.moves.place(name, path, unique)
@@ -187,7 +189,7 @@ class DirectoryMoves(ReplicaListener):
         from barnabas.broker.partitions.replica_mover import ReplicaMover  # rarely needed
 
         try:
-            # A mover also ends if the move must restart with a new one.
+            # A mover also ends if the move must be restarted with a new mover.
             while not self._stopping.is_set():
                 future = self._store.futures.get(name)
                 if future is None or self._replicas.get(name) is None:

@@ -143,18 +143,18 @@ class Housekeeping:
             await task
 
     async def _run(self, duty: _Round) -> None:
-        # Read the config in each round, so that a dynamic change applies in the next round.
+        # The config is read in each round, so a dynamic change applies from the next round on.
         while not await self._stops_within(duty.interval_ms(self._config)):
             try:
                 await duty.action()
-            # The error contains the failed directory; only that directory goes offline.
+            # The error contains the directory that failed. Only this directory goes offline.
             except DirectoryError as error:
                 self._failures.on_error(error.directory, error)
             except OSError as error:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)
             except Exception:
-                # A bug in Barnabas, or a damaged file that may be gone in the next round.
+                # This is a bug in Barnabas, or a damaged file that may be gone in the next round.
                 _log.exception("%s failed", duty.name)
 
     async def _stops_within(self, wait_ms: int) -> bool:
@@ -166,7 +166,7 @@ class Housekeeping:
         return True
 
     async def _checkpoint_high_watermarks(self) -> None:
-        # Read the high watermarks before the thread starts: a log that is truncated or deleted in
+        # Read the high watermarks before the thread starts. A log that is truncated or deleted in
         # the meantime must not get its old high watermark back.
         self._logs.high_watermarks.update(self._replicas.high_watermarks())
         await self._in_lane(lambda: self._logs.checkpoint_high_watermarks({}))
@@ -174,7 +174,7 @@ class Housekeeping:
     async def _flush_rolled(self) -> None:
         for replica in self._hosted():
             # Rolled segments do not change. Once they are on disk, the recovery point moves past
-            # them, and a start after a crash need not scan them (ST-8).
+            # them, so they need not be scanned when the broker starts after a crash (ST-8).
             for flush in replica.log.take_unflushed():
                 await self._run_guarded(replica, flush)
 
@@ -182,8 +182,8 @@ class Housekeeping:
         await self._in_lane(self._logs.checkpoint_recovery_points)
         wall_ms = self._clock.trusted_wall_ms()
         if wall_ms is not None:
-            # Write the time even if nothing else changed: the next start compares the clock with
-            # it.
+            # Write the time even if nothing else has changed, because the clock is compared with it
+            # at the next start.
             directories = self._logs.directories.online
             await self._in_lane(partial(write_seen_ms, self._files, directories, wall_ms))
 
@@ -205,18 +205,18 @@ class Housekeeping:
     async def _enforce_retention(self) -> None:
         for replica in self._hosted():
             if replica.log.unsettled is not None:
-                # The log was just truncated, and a thread is syncing it; another sync would block
-                # the event loop. The next round will flush the log.
+                # The log has just been truncated and is being synced by a thread. Another sync
+                # would block the event loop, so the log is flushed in the next round.
                 continue
             try:
                 log, now_ms = replica.log, self._clock.monotonic_ms()
                 wall_ms = self._clock.trusted_wall_ms()
-                # Without a trusted wall clock, nothing is removed by age; removal by size and log
-                # start continues (ST-6).
+                # While the wall clock is not trusted, nothing is removed by age. Removal by size
+                # and by log start continues (ST-6).
                 removal = log.enforce_retention(now_ms, replica.high_watermark, wall_ms)
                 if removal.segments:
-                    # Followers learn the new log start with their next response, and readers below
-                    # it get OFFSET_OUT_OF_RANGE.
+                    # Followers learn the new log start from their next response. Readers below it
+                    # get OFFSET_OUT_OF_RANGE.
                     replica.log_start_moved()
                     self._report(removal, log)
             except OSError as error:

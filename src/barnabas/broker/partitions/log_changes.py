@@ -61,15 +61,16 @@ class LogChanges:
         for state in request.partitions:
             name = state.topic_partition
             log = self._store.logs.get(name)
-            # A log without a topic id predates KIP-516; it gets the topic's id when it is
-            # hosted.
+            # A log without a topic id is from before KIP-516. It gets the id of the topic when it
+            # is hosted.
             if log is None or log.topic_id in (None, state.topic_id):
                 continue
             replica = self._replicas.get(name)
             if replica is not None:
                 if self.made.get(name) == broker_epoch:
                     # The log was created in this registration, and a topic is never deleted without
-                    # its live brokers: the request is outdated, from an abandoned connection.
+                    # the brokers that are live. The request is therefore outdated, from a
+                    # connection that was abandoned.
                     _log.error(
                         "%s: ignoring a LeaderAndIsr request for an earlier topic of the same name",
                         name,
@@ -105,7 +106,7 @@ class LogChanges:
             is_other = log.topic_id not in (None, state.topic_id)
             has_leader = image.leader not in (NO_LEADER, broker_id)
             # While this broker is in the ISR, its log may contain records that no other broker has.
-            # Keep the log, and do not host the partition.
+            # The log is kept, and the partition is not hosted.
             if not (is_other or (has_leader and broker_id not in image.isr)):
                 continue
             _log.warning(
@@ -152,7 +153,7 @@ class LogChanges:
 
     def delete(self, name: TopicPartition) -> Path | None:
         """Delete a log. Returns the directory that it was in, or None if the disk failed."""
-        # A log created later under that name is a different log.
+        # If a log with this name is created later, it is a different log.
         self.made.pop(name, None)
         return self._set_aside(name)
 

@@ -123,7 +123,7 @@ class LogCleaner:
             if not self._replicas.hosts(replica) or not is_compacted(log):
                 continue
             name = log.topic_partition
-            # Compare the log object, not its name, which may refer to a different log by now.
+            # Compare the log objects. By now, the name may refer to a different log.
             if self._uncleanable.get(name) is log or name in self._replicas.store.futures.logs:
                 continue
             try:
@@ -136,7 +136,8 @@ class LogCleaner:
             except OSError as error:
                 replica.fail(error)
             await asyncio.sleep(0)  # a thousand partitions must not keep a client waiting
-        # As in Kafka, take the log with the largest share of dirty bytes among those due (ST-7).
+        # As in Kafka, of the logs that are due, take the one with the largest share of dirty bytes
+        # (ST-7).
         chosen = dirtiest(cleanable for _, cleanable in found.values())
         return None if chosen is None else found[chosen.log]
 
@@ -170,8 +171,8 @@ class LogCleaner:
             return False  # because the log was deleted after it was chosen
         began_ms = self._clock.monotonic_ms()
         job = job_of(cleanable, _limits(self._config), wall_ms)
-        # Allow the gaps before replacing any file: after a crash, startup would otherwise mistake
-        # compacted offsets for lost ones.
+        # Allow the gaps before any file is replaced. Otherwise, after a crash, compacted offsets
+        # would be mistaken for lost ones at startup.
         if not await self._allow_gaps(log, job.end_offset, is_same):
             return False
         producers = await _last_records(log, job.end_offset)
@@ -185,7 +186,7 @@ class LogCleaner:
                     await self._in_lane(lambda: self._files.sync(log.directory))
                     if not is_same():
                         break
-                    # Its files have their final names, so the checkpoint may include it.
+                    # The files have their final names, so the checkpoint may include the log.
                     log.first_dirty_offset = event.first_dirty_offset
                     self._report(cleanable, job, event, self._clock.monotonic_ms() - began_ms)
                     return True
@@ -251,8 +252,8 @@ class LogCleaner:
             return
         while True:
             event = await self._process.event(_LOOK_EVERY_S)
-            # Yield even without an event, so that the caller checks whether the log is
-            # unchanged.
+            # Yield even if there is no event, so that the caller checks whether the log has
+            # changed.
             yield Progress(0) if event is None else event
 
     async def _inline_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
@@ -291,7 +292,8 @@ class LogCleaner:
             )
 
     def _on_failure(self, log: Log, event: Failed) -> None:
-        # A damaged batch is permanent; other errors, such as a killed child process, are not.
+        # A damaged batch stays damaged, but other errors, such as a killed child process, do not
+        # recur.
         if event.is_corrupt:
             self._leave_alone(log, event.reason)
         elif not log.health.is_failed and self._logged.get(log.topic_partition) != event.reason:

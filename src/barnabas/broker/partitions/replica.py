@@ -80,7 +80,7 @@ class Watchers:
         """Notify the watchers that bytes can be read. With 0 bytes, no request is woken, but
         sessions check this partition again.
         """
-        # Iterate over a copy: a woken watcher may unpark itself.
+        # Iterate over a copy, because a watcher may unpark itself when it is woken.
         for watcher in list(self._all):
             watcher.notify(more_bytes)
 
@@ -193,8 +193,8 @@ class Replica:
         """
         self._will_write()
         result = self.log.append(records, self.partition.leader_epoch, wall_ms, is_unseen)
-        # A duplicate batch gets the same response as the original; readers get no new data
-        # (PR-6).
+        # A duplicate batch gets the same response as the original batch. There is no new data for
+        # readers (PR-6).
         if not result.is_duplicate:
             self._unseen_bytes += result.size_bytes
             self._led_bytes += result.size_bytes
@@ -251,8 +251,9 @@ class Replica:
             if end_offset < self.partition.log_end_offset:
                 return
         if self._followers:
-            # Before the log grows, note who has caught up: a follower that has was also caught up
-            # at its session's last request, even if that did not list this idle partition (RE-8).
+            # Note who has caught up before the log grows. A follower that has caught up now had
+            # also caught up at the last request of its session, even if that request did not list
+            # this idle partition (RE-8).
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.on_appended(end_offset, now_ms)
         if effects:
@@ -268,8 +269,8 @@ class Replica:
         while self.waits_for_disk and offset > min(
             each.recovery_point for each in (self.log, self.successor) if each is not None
         ):
-            # All waiting requests share one future, which each sync completes; those for later
-            # offsets wait again.
+            # All waiting requests share one future, which is done after each sync. Requests for
+            # later offsets then wait again.
             if self._synced is None:
                 self._synced = asyncio.get_running_loop().create_future()
             await shielded(self._synced)
@@ -349,7 +350,7 @@ class Replica:
         NotEnoughReplicasAfterAppend, if the ISR falls below the minimum.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # This broker may have stopped leading since the append.
+        # This broker may have lost the leadership since the append.
         if self._stopped_by is not None:
             future.set_exception(self._stopped_by)
             return future
@@ -483,7 +484,7 @@ class Replica:
         if self._parked is not None:
             self._parked.notify(visible_bytes)
         # Sessions check this partition again although there is no new data, because the high
-        # watermark is higher. This wakes no session (RE-7, KAFKA-9952).
+        # watermark has risen. No session is woken (RE-7, KAFKA-9952).
         if self._followers is not None:
             self._followers.notify(0)
 

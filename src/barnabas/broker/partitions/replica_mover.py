@@ -125,7 +125,8 @@ class ReplicaMover:
         left.
         """
         self._failures.on_error(target, error)
-        # If file descriptors are short, the target has not failed: retry the move.
+        # The target has not failed if there are merely no file descriptors left. The move is
+        # retried.
         if self._future.health.is_failed and self._store.futures.get(self._name) is self._future:
             self._drop()
         await self._pause(_AGAIN_AFTER_S)
@@ -149,7 +150,8 @@ class ReplicaMover:
         while (replica := self._current()) is not None:
             log = replica.log
             leaders = EpochEnd(*log.epoch_end_offset(future.latest_epoch))
-            # Align as a follower does with its leader, by leader epochs (RE-10).
+            # Truncate by leader epochs, in the same way as a follower aligns with its leader
+            # (RE-10).
             at = aligned_offset(future, leaders, replica.high_watermark)
             self._store.moves.cut(self._name, min(at.offset, log.log_end_offset))
             await self._settle()
@@ -228,7 +230,8 @@ class ReplicaMover:
         future, log, truncations = self._future, replica.log, replica.log.truncations
         if log.is_cold(offset, TURN_BYTES):
             await self._in_lane(warming(log, offset, TURN_BYTES))
-        # The topic's settings may have changed: the copy must roll and index like the original.
+        # The settings of the topic may have changed, and the copy must roll and index in the same
+        # way as the original.
         if future.config is not log.config:
             future.config = log.config
         end_offset = log.log_end_offset
@@ -238,7 +241,7 @@ class ReplicaMover:
         except (OSError, CorruptData, OffsetOutOfRange) as error:
             failure = error
         if (
-            # The replica may have been truncated, deleted or moved during the read.
+            # The replica may have been truncated, deleted or moved while it was read.
             log.truncations != truncations
             or log.log_start_offset > offset
             or future.log_end_offset != offset
@@ -246,7 +249,7 @@ class ReplicaMover:
         ):
             return  # the replica has changed, which the next step handles
         if isinstance(failure, OSError):
-            # The source's disk failed: the replica goes offline, and the move ends.
+            # The disk of the source has failed, so the replica goes offline and the move ends.
             replica.fail(failure)
             await self._pause(_AGAIN_AFTER_S)
         elif failure is not None:
@@ -306,8 +309,9 @@ class ReplicaMover:
         source = self._store.directory_of(name)
         begin_offset = log.log_start_offset
         future.config = log.config
-        # The replica now uses the new log. On disk, the switch is complete only after `_leave`;
-        # after a crash before that, startup finds both logs and continues the move.
+        # The replica now uses the new log, but on disk, the switch is not complete until `_leave`
+        # has run. If there is a crash before that, both logs are found at startup and the move
+        # continues.
         replica.log = self._store.moves.promote(name)
         self._release(replica)
         for listener in self._listeners:

@@ -184,8 +184,8 @@ class Replicas:
         """
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
-        # Published dashboards list topics by this name. Kafka reports 0 for each partition led by
-        # another broker.
+        # Published dashboards list topics by this name. For each partition that another broker
+        # leads, Kafka reports 0.
         yield gauge(
             "kafka.cluster:type=Partition,name=ReplicasCount",
             "Replicas of a partition led by this broker",
@@ -216,12 +216,12 @@ class Replicas:
         """Return the replica, whether it is the leader or a follower; otherwise raise the error for
         the client.
         """
-        # A plain tuple is enough: it equals the TopicPartition, and takes a tenth of the time to
-        # build.
+        # A plain tuple is enough. It is equal to the TopicPartition, and takes only a tenth of the
+        # time to build.
         replica = self._replicas.get(topic_partition)
         if replica is None:
             raise self._missing(topic_partition)
-        # Compare leader epochs to see which side is outdated: FENCED_LEADER_EPOCH or
+        # Compare the leader epochs to see which side is out of date: FENCED_LEADER_EPOCH or
         # UNKNOWN_LEADER_EPOCH (KIP-320).
         if leader_epoch != NO_EPOCH:
             replica.partition.check_leader_epoch(leader_epoch)
@@ -240,8 +240,8 @@ class Replicas:
         name = TopicPartition(*topic_partition)
         if name in self._offline:
             return KafkaStorageError(f"the log directory of {name} is offline")
-        # A known partition is on another broker, which clients find by refreshing their metadata.
-        # An unknown partition may have been deleted.
+        # A known partition is on another broker, and clients find that broker when they refresh
+        # their metadata. An unknown partition may have been deleted.
         kind = NotLeaderOrFollower if self.view.is_known(name) else UnknownTopicOrPartition
         return kind(f"{name} is not hosted by this broker")
 
@@ -286,7 +286,7 @@ class Replicas:
         """Update the sets of replicas after a replica has changed its role or its own set of
         replicas.
         """
-        # Only leaders with followers need ISR checks.
+        # The ISR need only be checked on leaders that have followers.
         if replica.partition.is_leader and len(replica.partition.replicas) > 1:
             self._replicated[replica] = None
         else:

@@ -156,7 +156,7 @@ class RoleChanges:
         self._listeners = listeners
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)
-        # The contents of a directory that failed before it was read are unknown.
+        # Nobody knows what is in a directory that failed before it was read.
         self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
         """The states that are waiting for file descriptors.
@@ -185,8 +185,8 @@ class RoleChanges:
         codes: Codes = {}
         role_changes: list[RoleChange] = []
         view = self._replicas.view
-        # Set aside the log of another topic with the same name before creating a log for this
-        # topic.
+        # If there is a log of another topic with the same name, set it aside before creating a log
+        # for this topic.
         yield from self._changes.set_strays_aside(request, view.broker_epoch)
         yield from self._changes.set_damaged_aside(request)
         yield from self._make_logs(request)
@@ -195,7 +195,7 @@ class RoleChanges:
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
         report_roles(self._replicas.events, _log, request, role_changes)
-        # A directory may have failed after its partitions got their roles.
+        # A directory may have failed after its partitions were given their roles.
         gone = self._replicas.offline & codes.keys()
         codes.update(dict.fromkeys(gone, KafkaStorageError.code))
         return codes
@@ -250,13 +250,15 @@ class RoleChanges:
             return InvalidTopic.code
         if replica is None:
             return KafkaStorageError.code
-        # The request is for another topic with the same name: see `set_strays_aside` (KIP-516).
+        # The request is meant for another topic with the same name: see `set_strays_aside`
+        # (KIP-516).
         if replica.partition.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if state.partition.leader != NO_LEADER:
             self._unplaced.on_placed([name])
         partition, image = replica.partition, state.partition
-        # A controller resends unanswered requests, so the state may be outdated or repeated.
+        # A controller sends unanswered requests again, so the state may be outdated or the same as
+        # before.
         if (image.leader_epoch, image.partition_epoch) <= (
             partition.leader_epoch,
             partition.partition_epoch,
@@ -291,7 +293,7 @@ class RoleChanges:
         was_following = follows(replica)
         partition.become_follower(image)
         self._replicas.role_changed(replica)
-        # Within a leader epoch, only the ISR or the replicas change, not the leader.
+        # Within a leader epoch, the ISR or the replicas may change, but the leader does not.
         if not is_new:
             return
         for listener in self._listeners:
@@ -308,13 +310,13 @@ class RoleChanges:
         log, partition = replica.log, replica.partition
         is_new = image.leader_epoch > partition.leader_epoch
         if follows(replica):
-            # Stop the fetcher before assigning the leader epoch, so that no record from the old
-            # leader is appended afterwards.
+            # Stop the fetcher before assigning the leader epoch, so that no more records from the
+            # old leader are appended after that.
             for listener in self._listeners:
                 listener.on_unfollowing(replica)
         if is_new:
-            # Assign the epoch before any append: an epoch starts at the log end that its leader
-            # found.
+            # Assign the epoch before anything is appended, because an epoch starts at the log end
+            # that its leader found.
             log.assign_leader_epoch(image.leader_epoch)
         replica.adding = image.adding
         now_ms = self._replicas.clock.monotonic_ms()
@@ -369,8 +371,8 @@ class RoleChanges:
             raise
         else:
             log.config = config  # it was opened before its settings were known
-        # The checkpoint may be below the log start after a deletion, or above the log end after
-        # a crash. Clamp the high watermark between the two (RE-12).
+        # After a deletion, the checkpoint may be below the log start; after a crash, it may be
+        # above the log end. Clamp the high watermark between the two (RE-12).
         checkpointed = store.high_watermarks.get(name, 0)
         classes = self._classes or OWN_CLASSES
         partition = classes.partition(
@@ -415,8 +417,8 @@ class RoleChanges:
         deleted: dict[TopicPartition, Path] = {}
         replicas, store = self._replicas, self._replicas.store
         for done, name in enumerate(request.partitions, 1):
-            # Do not report the log as deleted: it would reappear with its disk, when its name may
-            # belong to another topic.
+            # Do not report the log as deleted. It would be there again once its disk is back, when
+            # its name may belong to another topic.
             if self._is_out_of_reach(name, request.delete):
                 codes[name] = KafkaStorageError.code
                 continue
@@ -461,8 +463,8 @@ class RoleChanges:
                 if replica is None:
                     continue
                 known = replica.partition
-                # Keep the partition if a newer LeaderAndIsr has assigned it to this broker: images
-                # and roles arrive in separate requests.
+                # Keep the partition if a newer LeaderAndIsr has assigned it to this broker, because
+                # images and roles arrive in separate requests.
                 if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
                     _log.warning(
                         "%s was reassigned to other brokers; removing its replica",

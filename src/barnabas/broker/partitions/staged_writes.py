@@ -68,15 +68,15 @@ class StagedWrites:
                 continue  # records appended during a flush count after the next flush
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
-            # A follower counts nothing: it gets the high watermark from the leader's response
-            # (RE-6).
+            # A follower does not count anything, because it gets the high watermark from the
+            # leader's response (RE-6).
             elif replica.partition.is_leader:
                 replica.count_up_to(now_ms, replica.log.log_end_offset)
 
     def write_soon(self) -> None:
         """Schedule a write of appends that no request made, before the event loop waits again."""
         if self.dirty and self._soon is None:
-            # Write after the callbacks that are due, because they may append more.
+            # Write after the callbacks that are due have run, because they may append more.
             self._soon = asyncio.get_running_loop().call_soon(self._write_now)
 
     def _write_now(self) -> None:
@@ -99,8 +99,8 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
                 continue
             if not replica.log.due_flush(clock.monotonic_ms()):
                 break
-            # Count up to the recovery point, not up to the log end before the sync: the log may
-            # have been truncated since.
+            # Count up to the recovery point rather than up to the log end before the sync, because
+            # the log may have been truncated since then.
             _count(replica, replicas, clock, replica.log.recovery_point)
             replica.sync_ended()
     except OSError as error:

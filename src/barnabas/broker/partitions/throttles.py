@@ -51,8 +51,8 @@ class Throttles:
 
     def of_leader(self, replica: Replica) -> Throttle | None:
         """Return the throttle for the followers of this replica, if there is one."""
-        # The list is a topic config with partitions and brokers, or an asterisk for all
-        # (KIP-73).
+        # The list is a topic config. It contains partitions with their brokers, or an asterisk for
+        # all of them (KIP-73).
         listed = replica.log.config.leader_replication_throttled_replicas
         if listed and self._leader.covers(listed, replica.topic_partition.partition):
             return self._leader

@@ -1,5 +1,6 @@
-"""AlterClientQuotas (key 49): set or remove quotas. The response is sent once they apply on this
-broker.
+"""AlterClientQuotas (key 49): set or remove quotas.
+
+The response is sent once the quotas apply on this broker.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""AlterPartition (key 56): receive the ISRs that leaders on other brokers propose to the controller
-(RE-9).
-"""
+"""AlterPartition (key 56): receive the ISRs that leaders on other brokers propose (RE-9)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""DescribeLogDirs (key 35): describe the log directories of this broker, with their partitions and
-sizes.
+"""DescribeLogDirs (key 35): describe this broker's log directories and their partitions.
 
 The response to a request for all partitions also lists the logs that were set aside. An offline
 directory is listed with KAFKA_STORAGE_ERROR and without partitions, so that the client can see

@@ -1,6 +1,4 @@
-"""Heartbeat (key 12): keep the session of a member alive, and tell the member about rebalances
-(GC-2).
-"""
+"""Heartbeat (key 12): keep a member's session alive and tell it about rebalances (GC-2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""ListGroups (key 16): list the groups that this broker coordinates and that the client may
-describe.
-"""
+"""ListGroups (key 16): list the groups that this broker coordinates and the client may describe."""
 
 from __future__ import annotations
 

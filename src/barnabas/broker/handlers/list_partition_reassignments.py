@@ -1,6 +1,4 @@
-"""ListPartitionReassignments (key 46): list the reassignments in progress, with their replicas
-(KIP-455).
-"""
+"""ListPartitionReassignments (key 46): list ongoing reassignments and their replicas (KIP-455)."""
 
 from __future__ import annotations
 

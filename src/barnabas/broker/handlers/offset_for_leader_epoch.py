@@ -1,5 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): find the end offset of a leader epoch, in order to detect
-truncation.
+"""OffsetForLeaderEpoch (key 23): find the end offset of a leader epoch, to detect truncation.
 
 This request is sent by followers, and by consumers after a change of leader, to find out whether
 the records that they have read still exist (KIP-320). If the epoch has no records, the response

@@ -1,5 +1,4 @@
-"""Handles Produce requests that differ from an earlier request on the connection only in their
-records.
+"""Handles Produce requests that differ from an earlier one only in their records.
 
     key, version | correlation id | client id ... topic, 1 | partition, size | batch | no tags
     ~~~ as before ~~~          ~~~ as before ~~~                                      ~~~~~~~

@@ -1,5 +1,4 @@
-"""Limits the memory used by requests while they are received, and by large requests until they are
-decoded.
+"""Limits the memory of requests being received, and of large requests until they are decoded.
 
 The limit is `queued.max.request.bytes`, or an eighth of the machine's memory if that is not set. A
 request that fits into its connection's buffer is not counted. Requests between brokers have a share

@@ -1,5 +1,4 @@
-"""Counts requests and errors for each API, and measures the time that requests spend in each phase
-(IN-3).
+"""Counts requests and errors for each API, and times each phase of a request (IN-3).
 
     received --queue--> handler begins --local--> waits --remote--> answer --response queue--> sent
                                                                                           --send-->

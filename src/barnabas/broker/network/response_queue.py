@@ -1,5 +1,4 @@
-"""Queues the unanswered requests of a connection, so that responses are sent in the order of the
-requests.
+"""Queues a connection's unanswered requests, so that responses are sent in request order.
 
 Each request has a slot, which becomes ready when the response has been encoded. The first slot that
 is not ready holds back all slots after it. The queue also limits how many requests may be

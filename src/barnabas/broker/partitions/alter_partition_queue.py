@@ -1,5 +1,4 @@
-"""Queues the ISR changes that the leaders on this broker propose, until the controller answers them
-(KIP-497).
+"""Queues the ISR changes that leaders on this broker propose to the controller (KIP-497).
 
     leader --> submit --> queue --> replication.alter_partition --> controller
        ^______________ future ________________________|

@@ -1,6 +1,4 @@
-"""Defines the interface of parts that react when the role of a replica changes, such as
-coordinators.
-"""
+"""Defines the interface of parts that react to a replica's role changes, such as coordinators."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Counts the records and bytes that are written to topics and read from them, for Kafka's
-BrokerTopicMetrics.
+"""Counts the records and bytes written to and read from topics (Kafka's BrokerTopicMetrics).
 
 All replicas of a topic share one object of plain numbers, so counting means adding to an attribute.
 When a topic's last replica is removed, its counts are added to a common sum. The totals therefore

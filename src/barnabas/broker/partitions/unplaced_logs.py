@@ -1,5 +1,4 @@
-"""Tracks the logs that may have lost records, as found at startup, until their partitions have a
-leader.
+"""Tracks logs that may have lost records, until their partitions have a leader.
 
 After an unclean stop, a broker warns the controller about these logs (`may_have_lost` in its
 registration). The warning ends when each of their partitions has a leader that was elected after

@@ -1,5 +1,6 @@
-"""AlterConfigs (key 33): replace all configs of a topic or broker. Configs that are not listed are
-reset.
+"""AlterConfigs (key 33): replace all configs of a topic or broker.
+
+Configs that are not listed are reset.
 
 The Java client has deprecated this API since KIP-339, because concurrent clients undo each other's
 changes.

@@ -54,8 +54,9 @@ async def _create_all(
 async def _check_quota(
     context: Context, topic: CreatePartitionsTopic, quota: MutationQuota
 ) -> None:
-    """Charge the client's quota. Raises ThrottlingQuotaExceeded, or the error if the request is
-    invalid.
+    """Charge the client's quota.
+
+    Raises ThrottlingQuotaExceeded, or the error if the request is invalid.
     """
     assignments = topic.assignments
     await context.node.controller.create_partitions(

@@ -1,5 +1,6 @@
-"""DeleteAcls (key 31): remove the rules that match the filters (KIP-140). Any broker can handle
-this request.
+"""DeleteAcls (key 31): remove the rules that match the filters (KIP-140).
+
+Any broker can handle this request.
 """
 
 from __future__ import annotations

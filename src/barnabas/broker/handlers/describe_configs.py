@@ -127,8 +127,9 @@ def _description(
 
 
 def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effective]:
-    """Return the configs of a topic, of this broker, or those that apply to all brokers. Raises
-    KafkaErrors.
+    """Return the configs of a topic, of this broker, or those that apply to all brokers.
+
+    Raises KafkaErrors.
     """
     node, name = context.node, resource.resource_name
     if resource.resource_type == _TOPIC:

@@ -66,8 +66,9 @@ def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | La
 
 
 def _collapse(request: FetchRequest) -> Slices[None]:
-    """Merge duplicate partitions. Each partition keeps its first position, with the values given
-    last.
+    """Merge duplicate partitions.
+
+    Each partition keeps its first position, with the values given last.
     """
     pace = Pace()
     by_topic: dict[tuple[str, bytes], FetchTopic] = {}
@@ -234,8 +235,9 @@ class _Fetch:
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
-        """Wait until `parked` has been notified of enough bytes, then read again. There is no wait
-        if the read was cold.
+        """Wait until `parked` has been notified of enough bytes, then read again.
+
+        There is no wait if the read was cold.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._request.max_wait_ms / 1000

@@ -36,8 +36,9 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
 
 
 def _may_be_idempotent(context: Context) -> bool:
-    """Return whether the client may write to any topic. This implies permission for idempotent
-    writes (KIP-679).
+    """Return whether the client may write to any topic.
+
+    This implies permission for idempotent writes (KIP-679).
     """
     return context.may(
         Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME

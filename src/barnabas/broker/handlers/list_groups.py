@@ -45,8 +45,9 @@ def _failure(error: KafkaError) -> ListGroupsResponse:
 
 
 def _visible(context: Context, groups: list[ListedGroup]) -> list[ListedGroup]:
-    """Return the groups that the client may describe. If it may DESCRIBE the cluster, these are all
-    groups.
+    """Return the groups that the client may describe.
+
+    If it may DESCRIBE the cluster, these are all groups.
     """
     if context.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return groups

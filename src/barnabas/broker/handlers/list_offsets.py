@@ -163,8 +163,9 @@ async def _search_all(
 
 
 async def _look_up(context: Context, replica: Replica, timestamp: int) -> Lookup:
-    """Search in a thread. Search again if the log was moved in the meantime, or if the part that
-    was searched was deleted.
+    """Search in a thread.
+
+    Search again if the log was moved in the meantime, or if the part that was searched was deleted.
     """
     pool = context.node.replicas.threads.reads
     while True:
@@ -197,8 +198,9 @@ def _answer(
     wanted: ListOffsetsPartition,
     searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
-    """Return the response for one partition. If a search in a thread is needed, add the partition
-    to `searched`.
+    """Return the response for one partition.
+
+    If a search in a thread is needed, add the partition to `searched`.
     """
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
@@ -252,8 +254,9 @@ def _check_known(
 
 
 def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
-    """Return the response if no record has to be read. (-1, -1, -1) says that there is no matching
-    offset.
+    """Return the response if no record has to be read.
+
+    (-1, -1, -1) says that there is no matching offset.
     """
     log = replica.log
     if timestamp == LATEST:

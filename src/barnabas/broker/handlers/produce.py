@@ -198,8 +198,9 @@ class _Produced(Staged):
         )
 
     async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
-        """Prepare, append, write and respond. The next request of the connection waits until this
-        is done.
+        """Prepare, append, write and respond.
+
+        The next request of the connection waits until this is done.
         """
         for topic, data, preparation in unprepared:
             try:
@@ -398,8 +399,9 @@ def _check(context: Context, acks: int, topic: str) -> None:
 def settle(
     response: ProduceResponse, appended: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse | Later:
-    """Return the response, or a coroutine that waits for it. The logs have been written when this
-    is called.
+    """Return the response, or a coroutine that waits for it.
+
+    The logs have been written when this is called.
     """
     waiting: Appended = []
     for each in appended:

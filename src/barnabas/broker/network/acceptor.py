@@ -134,8 +134,9 @@ class Acceptor:
         task.add_done_callback(self._adopting.pop)
 
     def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
-        """Close this connection after the given time without reading from it. Its address opens
-        connections too fast.
+        """Close this connection after the given time without reading from it.
+
+        Its address opens connections too fast.
         """
         # Throttled connections must not use up all file descriptors.
         if len(self._throttled) >= _MOST_THROTTLED:

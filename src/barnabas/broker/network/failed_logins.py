@@ -31,8 +31,9 @@ _log = logging.getLogger(__name__)
 KIND: Final = "authentication-failed"
 EVENTS_PER_ADDRESS: Final = 10
 EVENTS: Final = 50
-"""The maximum number of events per minute, across all addresses. It is lower than the limit for
-denied access, because these clients are not known to the broker.
+"""The maximum number of events per minute, across all addresses.
+
+It is lower than the limit for denied access, because these clients are not known to the broker.
 """
 
 _LONGEST_NAME = 100

@@ -108,8 +108,9 @@ def _is_open(config: BrokerConfig, listener: Listener) -> bool:
 
 
 def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
-    """Check, as Kafka 3.9 does, that the brokers can reach each other. Raises ConfigError if they
-    cannot.
+    """Check, as Kafka 3.9 does, that the brokers can reach each other.
+
+    Raises ConfigError if they cannot.
 
     A standalone broker needs no inter-broker listener.
     """

@@ -87,8 +87,9 @@ class RequestMemory:
             self._timer.cancel()
 
     def _watch(self) -> None:
-        """Start watching the connections that hold memory. The watch ends when memory is no longer
-        short.
+        """Start watching the connections that hold memory.
+
+        The watch ends when memory is no longer short.
         """
         if self._timer is None:
             self._look()

@@ -83,8 +83,9 @@ class RequestTimes:
         self.untimed = 0
         """The number of answered requests for which the next measured time will be recorded."""
         self.plain = Durations()
-        """The times of the requests that did not wait. The fields after this one are for all other
-        requests.
+        """The times of the requests that did not wait.
+
+        The fields after this one are for all other requests.
         """
         self.total = Durations()
         self.local = Durations()
@@ -135,8 +136,9 @@ class RequestMetrics:
         return found
 
     def of_fetch(self, request: Any, version: int) -> RequestTimes:
-        """Return the counts for a Fetch. The request is from a follower if either of the two fields
-        says so.
+        """Return the counts for a Fetch.
+
+        The request is from a follower if either of the two fields says so.
         """
         is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         return self.of(FOLLOWER if is_follower else CONSUMER, version)
@@ -257,8 +259,9 @@ def error_counter(kind: type[Message]) -> CountErrors | None:
 
 
 def _of_all(element: type[Message], count: CountErrors) -> CountErrors:
-    """Return a function that counts the error codes in an array. Elements that consist only of a
-    code are read directly.
+    """Return a function that counts the error codes in an array.
+
+    Elements that consist only of a code are read directly.
     """
 
     def count_codes(messages: Any, errors: Errors) -> None:

@@ -173,8 +173,9 @@ class ResponseQueue:
         self._muted: asyncio.TimerHandle | None = None  # until the end of the throttle time
         self._kept_bytes = 0
         self.run: StagedRun | None = None
-        """The run that the last request started or joined. The next request may join it until it is
-        written at the end of this wake-up.
+        """The run that the last request started or joined.
+
+        The next request may join it until it is written at the end of this wake-up.
         """
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
@@ -246,8 +247,9 @@ class ResponseQueue:
         return times, self._begun_ns, self._begun_ns - self.wake_ns
 
     def _count_run(self, slot: _Slot, requests: int) -> None:
-        """Record the requests of a run with the time of the run. If that was not measured, they are
-        counted with the next measured run.
+        """Record the requests of a run with the time of the run.
+
+        If that was not measured, they are counted with the next measured run.
         """
         times = slot.times
         if slot.begun_ns:

@@ -94,8 +94,9 @@ class Router:
         metrics: RequestMetrics,
         sasl: SaslListener | None = None,
     ) -> None:
-        """`sasl` authenticates the clients of this listener. It is None if authentication is not
-        required.
+        """`sasl` authenticates the clients of this listener.
+
+        It is None if authentication is not required.
         """
         self._node = node
         self._listener = listener

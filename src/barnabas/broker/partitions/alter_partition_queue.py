@@ -52,8 +52,9 @@ class PendingProposal(NamedTuple):
 
 
 class AlterPartitionQueue:
-    """The proposals that a broker has queued. A newer proposal for a partition replaces the older
-    one.
+    """The proposals that a broker has queued.
+
+    A newer proposal for a partition replaces the older one.
     """
 
     __slots__ = ("_arrived", "_pending", "failed_updates", "isr_expands", "isr_shrinks")
@@ -73,8 +74,9 @@ class AlterPartitionQueue:
         )
 
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
-        """Propose an ISR to the controller. To withdraw the proposal, the caller cancels the
-        future.
+        """Propose an ISR to the controller.
+
+        To withdraw the proposal, the caller cancels the future.
         """
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
         # This replaces any older proposal for the partition. The machine makes only one proposal at

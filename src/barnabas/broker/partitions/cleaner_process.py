@@ -75,8 +75,9 @@ class CleanerProcess:
             self._received.put_nowait(None)
 
     async def event(self, timeout_s: float) -> Event | None:
-        """Return the next event, or None if there is none before the timeout. If the process has
-        ended, the pass has failed.
+        """Return the next event, or None if there is none before the timeout.
+
+        If the process has ended, the pass has failed.
         """
         try:
             async with asyncio.timeout(timeout_s):

@@ -33,8 +33,9 @@ class DeletedTopics:
         self._looked = (0, -1)  # the controller epoch and the broker epoch of the last check
 
     async def find(self, controller_epoch: int, broker_epoch: int) -> Mapping[str, TopicImage]:
-        """Return the topics to pass to `forget` after an update from this controller. Raises
-        MetadataError.
+        """Return the topics to pass to `forget` after an update from this controller.
+
+        Raises MetadataError.
 
         `broker_epoch` identifies the registration to which the controller sent the update. The
         controller may learn of a new registration before this broker does, and it does not send

@@ -44,8 +44,9 @@ _LEFT_WITHIN_S = 10.0
 
 
 class DirectoryMoves(ReplicaListener):
-    """Runs the moves of one broker until they are complete. `stop` suspends them until the broker
-    starts again.
+    """Runs the moves of one broker until they are complete.
+
+    `stop` suspends them until the broker starts again.
     """
 
     def __init__(
@@ -71,8 +72,9 @@ class DirectoryMoves(ReplicaListener):
         return frozenset(self._tasks)
 
     async def stop(self) -> None:
-        """Stop all copying and wait until it has ended. The moves continue when the broker starts
-        again.
+        """Stop all copying and wait until it has ended.
+
+        The moves continue when the broker starts again.
         """
         self._stopping.set()
         for task in list(self._tasks.values()):
@@ -81,8 +83,9 @@ class DirectoryMoves(ReplicaListener):
     # --- requests --------------------------------------------------------------------------------
 
     async def alter(self, name: TopicPartition, log_dir: str) -> None:
-        """Start moving a replica to a directory. If the replica does not exist yet, store the
-        directory for it.
+        """Start moving a replica to a directory.
+
+        If the replica does not exist yet, store the directory for it.
 
         Any other move of the replica is cancelled, even if the replica is already in this
         directory. Raises InvalidTopic (if the name is too long), LogDirNotFound, KafkaStorageError,

@@ -188,8 +188,9 @@ class Housekeeping:
             await self._in_lane(partial(write_seen_ms, self._files, directories, wall_ms))
 
     async def _flush_by_age(self) -> None:
-        """Flush the logs whose `flush.ms` has passed (ST-10). (`flush.messages` takes effect on
-        append.)
+        """Flush the logs whose `flush.ms` has passed (ST-10).
+
+        (`flush.messages` takes effect on append.)
         """
         now_ms = self._clock.monotonic_ms()
         for replica in self._hosted():

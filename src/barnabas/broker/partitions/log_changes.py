@@ -166,8 +166,9 @@ class LogChanges:
             return None
 
     def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
-        """Sync these directories after logs in them were renamed. If a directory fails, take it
-        offline.
+        """Sync these directories after logs in them were renamed.
+
+        If a directory fails, take it offline.
         """
         for path in directories:
             try:

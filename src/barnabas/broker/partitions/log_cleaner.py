@@ -158,8 +158,9 @@ class LogCleaner:
     # --- one pass --------------------------------------------------------------------------------
 
     async def _clean(self, replica: Replica, cleanable: Cleanable, wall_ms: int) -> bool:
-        """Run one pass, and return whether it was completed. Raises OSError if the directory
-        failed.
+        """Run one pass, and return whether it was completed.
+
+        Raises OSError if the directory failed.
         """
         log, truncations = cleanable.log, cleanable.log.truncations
 
@@ -330,8 +331,9 @@ def _limits(config: CurrentConfig) -> Limits:
 
 
 async def _last_records(log: Log, end_offset: int) -> dict[int, LastRecord]:
-    """Collect the last record of each producer. This is done in slices, because there may be
-    100,000 producers.
+    """Collect the last record of each producer.
+
+    This is done in slices, because there may be 100,000 producers.
     """
     producers = log.producers
     ids = producers.ids()

@@ -77,8 +77,9 @@ class Watchers:
         return max((time for time in times if time is not None), default=None)
 
     def notify(self, more_bytes: int) -> None:
-        """Notify the watchers that bytes can be read. With 0 bytes, no request is woken, but
-        sessions check this partition again.
+        """Notify the watchers that bytes can be read.
+
+        With 0 bytes, no request is woken, but sessions check this partition again.
         """
         # Iterate over a copy, because a watcher may unpark itself when it is woken.
         for watcher in list(self._all):
@@ -156,8 +157,10 @@ class Replica:
         self._unseen_bytes = 0  # appended but not yet below the high watermark
         self._notified_bytes = 0  # the part that followers have been notified of
         self.flush: asyncio.Task[None] | None = None
-        """The flush in progress. It may take several syncs, because each sync covers the records
-        that were appended during the previous one.
+        """The flush in progress.
+
+        It may take several syncs, because each sync covers the records that were appended during
+        the previous one.
         """
         self._synced: asyncio.Future[None] | None = None
         self.successor: Log | None = None
@@ -295,8 +298,9 @@ class Replica:
 
     @property
     def followers(self) -> Watchers:
-        """Return the watchers of written data, whether or not it is visible. Followers wait among
-        these.
+        """Return the watchers of written data, whether or not it is visible.
+
+        Followers wait among these.
         """
         if self._followers is None:
             self._followers = Watchers()
@@ -366,8 +370,9 @@ class Replica:
         return future
 
     def _sweep(self) -> None:
-        """Remove requests that were abandoned. While the high watermark does not move, nothing else
-        removes them."""
+        """Remove requests that were abandoned.
+
+        While the high watermark does not move, nothing else removes them."""
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
 
 
 class ReplicaListener:
-    """Is notified when the roles of this broker's replicas change. By default, all methods do
-    nothing.
+    """Is notified when the roles of this broker's replicas change.
+
+    By default, all methods do nothing.
     """
 
     __slots__ = ()
@@ -27,8 +28,9 @@ class ReplicaListener:
         """
 
     def on_moved(self, replica: Replica) -> None:
-        """Called when the log has moved to another directory. The log is then a new object with the
-        same contents."""
+        """Called when the log has moved to another directory.
+
+        The log is then a new object with the same contents."""
 
     def on_unfollowing(self, replica: Replica) -> None:
         """Called when the replica becomes the leader, has no leader to follow, or is no longer

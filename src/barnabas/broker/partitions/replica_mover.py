@@ -1,5 +1,6 @@
-"""Moves one replica to another log directory. The move may have begun before the broker was
-restarted.
+"""Moves one replica to another log directory.
+
+The move may have begun before the broker was restarted.
 
 The mover carries out the decisions of `replication.directory_move` in steps of 64 KiB. Data is read
 and flushed in threads, and appended in the same way as on a follower.
@@ -263,7 +264,9 @@ class ReplicaMover:
 
     async def _begin_within(self, records: bytes) -> None:
         """If some records of the first batch have been deleted, start the log at the base offset of
-        the batch. `RaiseStart` then raises the log start past the deleted records.
+        the batch.
+
+        `RaiseStart` then raises the log start past the deleted records.
         """
         future = self._future
         is_empty = future.log_start_offset == future.log_end_offset

@@ -179,8 +179,9 @@ class Replicas:
             replica.count_traffic()
 
     def _log_families(self) -> Iterator[Family]:
-        """Yield the metric families for the logs of all replicas. The logs are read while the page
-        is rendered.
+        """Yield the metric families for the logs of all replicas.
+
+        The logs are read while the page is rendered.
         """
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
@@ -232,8 +233,9 @@ class Replicas:
         return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
-        """Return whether this replica object is still hosted. Another may have replaced it during
-        an `await`."""
+        """Return whether this replica object is still hosted.
+
+        Another may have replaced it during an `await`."""
         return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
@@ -369,8 +371,9 @@ class Replicas:
     # --- file descriptors ------------------------------------------------------------------------
 
     def is_short_of_descriptors(self, error: OSError) -> bool:
-        """Return whether the error is a lack of file descriptors rather than a disk failure. If so,
-        log it once.
+        """Return whether the error is a lack of file descriptors rather than a disk failure.
+
+        If so, log it once.
         """
         if not is_out_of_descriptors(error):
             return False
@@ -423,8 +426,9 @@ def _volume_families(directories: LogDirectories) -> Iterator[Family]:
 
 
 def _is_under_replicated(replica: Replica) -> bool:
-    """Return whether any replica is out of sync. As in Kafka, replicas that are being added do not
-    count.
+    """Return whether any replica is out of sync.
+
+    As in Kafka, replicas that are being added do not count.
     """
     partition = replica.partition
     wanted = len(partition.replicas)

@@ -63,8 +63,9 @@ class DeferredStates:
     __slots__ = ("_is_closed", "_requests", "_retry", "_task", "_timer")
 
     def __init__(self, retry: Callable[[TopicPartition], Awaitable[None]]) -> None:
-        """`retry` applies a partition's state if it is still deferred. It may defer the state
-        again.
+        """`retry` applies a partition's state if it is still deferred.
+
+        It may defer the state again.
         """
         self._retry = retry
         self._requests: dict[TopicPartition, LeaderAndIsr] = {}  # of one partition each
@@ -335,8 +336,9 @@ class RoleChanges:
     # --- hosting ---------------------------------------------------------------------------------
 
     def _try_to_host(self, state: PartitionState) -> Replica | None:
-        """Host a replica, or return None if the disk fails. Raises _Unhosted if no descriptor is
-        left.
+        """Host a replica, or return None if the disk fails.
+
+        Raises _Unhosted if no descriptor is left.
         """
         name = state.topic_partition
         if self._replicas.is_offline(name):

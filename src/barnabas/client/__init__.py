@@ -1,7 +1,7 @@
 """Provides clients for any Kafka-compatible broker, with an async and a blocking API.
 
-The names below are the public API. They are loaded on first use: a program that only consumes never
-loads the producer.
+The names below are the public API. Each name is loaded on first use, so a program that only
+consumes never loads the producer.
 """
 
 from __future__ import annotations

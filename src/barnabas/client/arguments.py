@@ -1,8 +1,9 @@
-"""Checks the arguments of a client's methods before the call has any effect. Pure.
+"""Checks the arguments of a client method before the call has any effect. Pure.
 
-Each error names the argument. It is a TypeError if the value has the wrong type, and a ValueError
-if the value is out of range or malformed (InvalidTopicName, a ValueError, for a topic name). Every
-accepted value can be encoded, so a client's tasks never face a value that they cannot send.
+Each error names the argument. A value of the wrong type raises TypeError. A value that is out of
+range or malformed raises ValueError; for a topic name, this is InvalidTopicName, which is a
+ValueError. Every accepted value can be encoded, so the background tasks of a client never encounter
+a value that they cannot send.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ def topic_names(topics: object, argument: str = "topics") -> list[str]:
 
 
 def checked_record(record: object, known_topics: Collection[str]) -> CheckedRecord:
-    """Return the checked record (PR-1) with its size and its own copies of the bytes.
+    """Check a record (PR-1) and return it with its size, with the bytes copied if necessary.
 
-    `known_topics` are topics whose names have already been checked.
+    `known_topics` contains the topics whose names have already been checked.
     """
     if not isinstance(record, ProducerRecord):
         raise TypeError(f"record: must be a ProducerRecord, not {_kind(record)}")
@@ -87,7 +88,9 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
 
 
 def whole_number(value: object, argument: str, least: int = 0, most: int = INT64_MAX) -> int:
-    """Return the value as an int, if it is integral (including numpy's) and within the bounds."""
+    """Return the value as an int if it is integral (numpy integers are accepted) and within the
+    bounds.
+    """
     number = value if type(value) is int else _index(value, argument)
     if not least <= number <= most:
         raise ValueError(f"{argument}: {_shown(number)} is not between {least} and {most}")
@@ -105,7 +108,9 @@ def duration(value: object, argument: str) -> float:
 
 
 def data(value: object, argument: str) -> bytes | None:
-    """Return bytes; a bytearray or memoryview is copied, because the caller may change it later."""
+    """Return the value as bytes. A bytearray or memoryview is copied, because the caller may change
+    it later.
+    """
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):
@@ -114,7 +119,7 @@ def data(value: object, argument: str) -> bytes | None:
 
 
 def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Return text whose UTF-8 encoding has at most `most_bytes` bytes."""
+    """Return the text if its UTF-8 encoding has at most `most_bytes` bytes."""
     if not isinstance(value, str):
         raise TypeError(f"{argument}: must be text, not {_kind(value)}")
     size_bytes = len(_utf8(value, argument))
@@ -124,7 +129,9 @@ def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
-    """Return a record's headers, from a mapping or pairs of a name and bytes, text or None."""
+    """Return the headers of a record. They are given as a mapping or as pairs; values are bytes,
+    text or None.
+    """
     if value is None:
         return ()
     if isinstance(value, Mapping):
@@ -144,7 +151,7 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def topic_partition(value: object, argument: str = "topic_partition") -> TopicPartition:
-    """Return the partition, from a TopicPartition or a plain pair of topic and number."""
+    """Return the partition, given as a TopicPartition or as a plain pair of topic and number."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise TypeError(f"{argument}: must be a TopicPartition, not {_kind(value)}")
     topic, partition = value
@@ -154,7 +161,7 @@ def topic_partition(value: object, argument: str = "topic_partition") -> TopicPa
 
 
 def topic_partitions(value: object, argument: str = "topic_partitions") -> list[TopicPartition]:
-    """Return the partitions, from an iterable of TopicPartitions or plain pairs."""
+    """Return the partitions, given as an iterable of TopicPartitions or plain pairs."""
     return [topic_partition(each, argument) for each in several(value, argument)]
 
 
@@ -163,7 +170,8 @@ Partitions = tuple[str, int] | Iterable[tuple[str, int]]
 
 
 def partitions(given: Iterable[object], argument: str = "topic_partitions") -> list[TopicPartition]:
-    """Return the partitions passed to a method as one argument, several arguments or a list."""
+    """Return the partitions that were passed to a method as one argument, as several, or as a list.
+    """
     names: dict[TopicPartition, None] = {}
     for value in given:
         # A pair of a name and a number is one partition, not a list of two.
@@ -176,14 +184,14 @@ def partitions(given: Iterable[object], argument: str = "topic_partitions") -> l
 
 
 def by_partition(value: object, argument: str) -> dict[TopicPartition, object]:
-    """Return the mapping after checking its keys, but not its values."""
+    """Return the mapping after checking its keys. The values are not checked."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{argument}: must be a mapping of TopicPartition, not {_kind(value)}")
     return {topic_partition(name, argument): each for name, each in value.items()}
 
 
 def offset(value: object, argument: str) -> Offset:
-    """Return the offset to commit, from a plain offset or one with metadata and a leader epoch."""
+    """Return the offset to commit, given as a plain number or with metadata and a leader epoch."""
     if not isinstance(value, tuple):
         return Offset(whole_number(value, argument), "", -1)
     if len(value) != 3:
@@ -197,13 +205,13 @@ def offset(value: object, argument: str) -> Offset:
 
 
 def several(value: object, argument: str) -> list[object]:
-    """Return the items of any iterable except text; a mapping yields its keys."""
+    """Return the items of an iterable, which must not be text. A mapping yields its keys."""
     given: Iterable[object] = value  # type: ignore[assignment]
     return list(iterator(given, argument))
 
 
 def iterator(value: Iterable[V], argument: str) -> Iterator[V]:
-    """Return an iterator over any iterable except text, without copying the items."""
+    """Return an iterator over an iterable, which must not be text. The items are not copied."""
     # Text is an iterable of characters, but no caller means that.
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")
@@ -217,7 +225,7 @@ def flag(value: object, argument: str) -> bool:
 
 
 def callback(value: V, argument: str) -> V:
-    """Return the value if it is callable."""
+    """Return the value after checking that it is callable."""
     if not callable(value):
         raise TypeError(f"{argument}: must be callable, not {_kind(value)}")
     return value
@@ -241,7 +249,7 @@ def _utf8(value: str, argument: str) -> bytes:
 
 
 def _shown(value: object) -> str:
-    """Return the value as text, even a number with more digits than Python prints."""
+    """Return the value as text. This also works for numbers with more digits than Python prints."""
     if isinstance(value, int) and abs(value) > 2**64:
         return "a number beyond 64 bits"
     return str(value)

@@ -1,9 +1,9 @@
 """Manages one connection to a broker: version handshake, correlation, pipelining and timeouts.
 
 Requests are sent in the order of the `send` calls, and the protocol guarantees that responses
-arrive in the same order. If a request is not answered in time, the connection is closed: later
-responses could not be told apart from the late one, and the broker may be stuck. Every pending
-request then fails as "outcome unknown".
+arrive in the same order. If a request is not answered in time, the connection is closed, because
+the broker may be stuck and a late response could be mistaken for the response to a later request.
+All pending requests then fail with "outcome unknown".
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ _CORRELATION_LIMIT = 2**31
 _NEXT_ADDRESS_S = 2.0  # the time limit for each address of a host but the last
 
 Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaitable[Connection]]
-"""Connects, given a factory for the Connection, a host, a port and, for TLS, its context."""
+"""Opens a connection. The arguments are a factory for the Connection, a host, a port and, for TLS,
+the TLS context.
+"""
 
 
 class Seams(NamedTuple):
-    """A client's access to the clock, entropy and the network; the simulator replaces it."""
+    """A client's access to the clock, to entropy and to the network. The simulator replaces it."""
 
     clock: Clock
     random: Random
@@ -54,8 +56,8 @@ async def dial_tcp(
 ) -> Connection:
     """Connect over TCP, with a TLS handshake if `tls` is given. Raises OSError or ConfigError.
 
-    Each address of the host has its own time limit, so an unresponsive address does not use up the
-    time of the others (KIP-302).
+    Each address of the host gets its own time limit, so that an unresponsive address does not use
+    up the time for the other addresses (KIP-302).
     """
     addresses = await _addresses(host, port)
     failures: dict[str, OSError] = {}
@@ -80,7 +82,7 @@ async def dial_tcp(
 
 
 async def _addresses(host: str, port: int) -> list[str]:
-    """Resolve a host to its addresses, in the order to try them."""
+    """Resolve a host to its addresses, in the order in which they are tried."""
     if ":" in host or host.replace(".", "").isdecimal():
         return [host]  # an IPv6 or IPv4 address
     try:
@@ -93,7 +95,9 @@ async def _addresses(host: str, port: int) -> list[str]:
 async def _dial_address(
     make: Callable[[], Connection], at: tuple[str, str], port: int, tls: ClientTls | None
 ) -> Connection:
-    """Connect to one address; `at` is the host (the certificate's name) and that address."""
+    """Connect to one address of a host. `at` contains the host name (for the certificate) and the
+    address.
+    """
     host, address = at
     if tls is not None:
         from barnabas.client.security.tls import dial_tls
@@ -137,7 +141,8 @@ class Channel:
     ) -> None:
         """Create a closed channel.
 
-        `memory` is the pool of receive buffers; None means a pool of its own.
+        `memory` is the pool from which receive buffers are taken; by default, the channel has a
+        pool of its own.
         """
         self.node = node
         self._config = config
@@ -161,7 +166,7 @@ class Channel:
     # ---- lifecycle ----
 
     async def open(self) -> None:
-        """Connect, learn the broker's versions and authenticate.
+        """Connect, negotiate API versions with the broker, and authenticate.
 
         Raises ConnectionLost, NoAnswer or an error of `security.login`.
         """
@@ -187,7 +192,9 @@ class Channel:
             raise
 
     def _tls(self) -> ClientTls | None:
-        """Return the TLS context, or None without TLS. Raises ConfigError for unusable settings."""
+        """Return the TLS context, or None if TLS is not used. Raises ConfigError if the settings
+        are unusable.
+        """
         security = self._config.security
         if not security.protocol.uses_tls:
             return None
@@ -197,7 +204,9 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """True from the end of the handshake until the connection is lost."""
+        """Whether the connection is usable: True from the end of the handshake until the connection
+        is lost.
+        """
         return self._error is None and bool(self._versions)
 
     @property
@@ -211,11 +220,13 @@ class Channel:
 
     @property
     def versions(self) -> Mapping[int, tuple[int, int]]:
-        """The lowest and highest supported version of each API, by API key."""
+        """The lowest and highest version of each API that the broker supports, by API key."""
         return self._versions
 
     def version(self, api: Api, at_most: int | None = None) -> int:
-        """Return the highest version that both sides support. Raises UnsupportedVersion."""
+        """Return the highest version that the client and the broker both support. Raises
+        UnsupportedVersion.
+        """
         lowest, highest = self._versions.get(api.key, (0, -1))
         chosen = min(highest, api.max_version if at_most is None else min(at_most, api.max_version))
         if chosen < max(lowest, api.min_version):
@@ -248,7 +259,7 @@ class Channel:
         return answer
 
     def send_unanswered(self, api: Api, message: Message, version: int) -> None:
-        """Send a request without a response (Produce with acks=0)."""
+        """Send a request that gets no response (Produce with acks=0)."""
         if self._error is not None:
             raise again(self._error)
         if self._log_in_at_ms is not None and self._clock.monotonic_ms() >= self._log_in_at_ms:
@@ -306,7 +317,7 @@ class Channel:
             self._log_in_at_ms = self._clock.monotonic_ms() + early_ms
 
     def _begin_again(self) -> None:
-        """Reauthenticate, and hold back requests in the meantime (KIP-368)."""
+        """Reauthenticate, and hold back other requests until this is done (KIP-368)."""
         self._log_in_at_ms = None
         self._held = []
         self._again = asyncio.get_running_loop().create_task(self._log_in_again())
@@ -358,17 +369,17 @@ class Channel:
             pending.answer.set_result(message)
 
     def wake_ended(self, connection: Connection) -> None:
-        """Do nothing, because each response is delivered immediately."""
+        """Do nothing: each response has already been delivered."""
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        """Fail the pending requests, because the broker or the network closed the connection."""
+        """Fail the pending requests: the connection was closed by the broker or by the network."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
         if error is None:
             reason += self._other_protocol()
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 
     def _other_protocol(self) -> str:
-        """Suggest the security protocol that this port may use instead."""
+        """Suggest the security protocol that the broker's port may be using instead."""
         ours = self._config.security.protocol
         if not self._versions:
             if ours.uses_tls:
@@ -389,7 +400,7 @@ class Channel:
         )
 
     def _end(self, error: BarnabasError) -> None:
-        """Fail the pending requests and close the channel; only the first call's error counts."""
+        """Fail the pending requests and close the channel. Only the first call has an effect."""
         if self._error is None:
             self._error = error
         if self._timer is not None:
@@ -431,17 +442,17 @@ class Channel:
 
 
 def _answer_version(pending: _Pending, frame: memoryview) -> int:
-    """Return a response's version: the request's version, with one exception.
+    """Return the version in which a response is encoded: the request's version, with one exception.
 
-    A broker that does not support our ApiVersions version answers in version 0, with error 35 as
-    the first field after the correlation id (KIP-511).
+    A broker that does not support the version of our ApiVersions request answers in version 0.
+    Error 35 is then the first field after the correlation id (KIP-511).
     """
     refused = int.from_bytes(frame[4:6], "big") == UnsupportedVersion.code
     return 0 if pending.api is API_VERSIONS and refused else pending.version
 
 
 def _reason(error: Exception) -> str:
-    """Return the operating system's message, or else the error number."""
+    """Return the operating system's error message, or the error number if there is no message."""
     if isinstance(error, OSError) and error.strerror:
         # The text of a failed connect depends on the event loop; asyncio's omits the system's
         # reason.

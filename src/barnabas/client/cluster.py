@@ -1,7 +1,7 @@
-"""Connects a client of any kind to a cluster, and finds the broker for each request.
+"""Connects any kind of client to a cluster, and finds the broker for each request.
 
-Nothing guarantees that a request is executed only once: the caller decides what may be repeated,
-and passes a whole exchange to `persist`.
+Nothing here guarantees that a request is executed only once. The caller decides which requests may
+be repeated, and passes a complete exchange to `persist`.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class AclAdmin(AdminCalls):
             check(result.error_code, f"adding a rule of {creation.principal}", result.error_message)
 
     async def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
-        """Return the rules that match the filter; without a filter, return all rules.
+        """Return the rules that match the filter, or all rules if there is no filter.
 
         Raises ClusterAuthorizationFailed, SecurityDisabled if a broker has no authorizer, or
         UnsupportedVersion if a rule has a code that this client does not recognise.

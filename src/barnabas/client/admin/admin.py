@@ -3,8 +3,8 @@
     async with Admin("localhost:9092") as admin:
         await admin.create_topics([NewTopic("test", num_partitions=3)])
 
-Changes go to the controller. A change is retried if its response is lost. TopicAlreadyExists may
-therefore mean that an earlier attempt created the topic.
+Changes are sent to the controller. A change is retried if its response is lost, so
+TopicAlreadyExists may mean that an earlier attempt created the topic.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class TopicDescription(NamedTuple):
 
 
 class BrokerDescription(NamedTuple):
-    """A live broker and the address at which clients reach it."""
+    """A live broker, with the address that clients use to connect to it."""
 
     broker_id: int
     host: str
@@ -169,11 +169,12 @@ class Admin(
 ):
     """Reads and changes topics, partitions, configs, groups, transactions and credentials.
 
-    It takes the options common to all clients (see `ClientOptions`). Methods that take names or
-    partitions also accept a single one. Every method raises TypeError or ValueError if an argument
-    is invalid, Unreachable if no response arrives within `default.api.timeout.ms`, and any
-    KafkaError that the broker returns, such as ClusterAuthorizationFailed; each method lists only
-    its most likely errors. Transient errors are retried for `default.api.timeout.ms`.
+    Accepts the options that all clients have in common (see `ClientOptions`). A method that takes
+    several names or partitions also accepts a single name or partition. Every method raises
+    TypeError or ValueError if an argument is invalid, Unreachable if no response arrives within
+    `default.api.timeout.ms`, and any KafkaError that the broker returns, such as
+    ClusterAuthorizationFailed; each method lists only its most likely errors. Transient errors are
+    retried for `default.api.timeout.ms`.
 
         async with Admin("localhost:9092") as admin:
             await admin.create_topics([NewTopic("test", num_partitions=3), "other"])
@@ -199,7 +200,7 @@ class Admin(
         await self._cluster.start()
 
     async def close(self) -> None:
-        """Disconnect; further calls do nothing."""
+        """Disconnect. Closing a closed client does nothing."""
         await self._cluster.close()
 
     async def __aenter__(self) -> Admin:
@@ -219,7 +220,8 @@ class Admin(
     async def create_topics(
         self, topics: NewTopic | str | Iterable[NewTopic | str], *, validate_only: bool = False
     ) -> None:
-        """Create topics, or only validate them. A bare name means the broker's defaults.
+        """Create topics, or only validate them. A topic given by name alone gets the broker's
+        defaults.
 
         Raises the first KafkaError (TopicAlreadyExists, InvalidTopic, InvalidPartitions,
         InvalidReplicationFactor, InvalidReplicaAssignment, InvalidConfig, PolicyViolation); the
@@ -278,8 +280,9 @@ class Admin(
     ) -> None:
         """Increase a topic's number of partitions to `total_count`, or only validate the increase.
 
-        `assignments`: the brokers of each new partition, leader first. This maps keys to different
-        partitions. Raises InvalidPartitions, InvalidReplicaAssignment or UnknownTopicOrPartition.
+        `assignments` lists the brokers of each new partition, leader first. Adding partitions
+        changes the partition that a key maps to. Raises InvalidPartitions, InvalidReplicaAssignment
+        or UnknownTopicOrPartition.
         """
         wanted = None
         if assignments is not None:
@@ -311,7 +314,9 @@ class Admin(
             check(result.error_code, f"topic {result.name!r}", result.error_message)
 
     async def list_topics(self, *, include_internal: bool = True) -> list[str]:
-        """Return all topic names, sorted; Kafka's internal topics only with `include_internal`."""
+        """Return all topic names, sorted. Kafka's internal topics are included only with
+        `include_internal`.
+        """
         return [
             topic.name
             for topic in await self.describe_topics()
@@ -319,10 +324,11 @@ class Admin(
         ]
 
     async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
-        """Describe the partitions, leaders, replicas and ISRs of these topics (or of all), sorted.
+        """Describe these topics (or all topics): their partitions, leaders, replicas and ISRs,
+        sorted.
 
-        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. This also happens if
-        the broker has not yet learned of a new topic.
+        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. A new topic is also
+        unknown to a broker that has not yet learned of it.
 
             (topic,) = await admin.describe_topics("test")
             print([(each.partition, each.leader, each.isr) for each in topic.partitions])
@@ -354,9 +360,10 @@ class Admin(
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Return each partition's first offset with a record at or after a time (ms).
+        """Return the offset of the first record in each partition that is not older than a
+        timestamp (ms).
 
-        The time may also be LATEST, EARLIEST or MAX_TIMESTAMP from `client.offsets`. With
+        The timestamp may also be LATEST, EARLIEST or MAX_TIMESTAMP from `client.offsets`. With
         `read_committed`, LATEST returns the last stable offset. An offset of -1 means that all
         records are older. Raises the first KafkaError.
 
@@ -370,10 +377,11 @@ class Admin(
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Delete the records before each offset (-1: all), and return the new start of each log.
+        """Delete the records before an offset in each partition, and return the new log start
+        offsets.
 
-        Each offset is the first to keep. Raises the first KafkaError: OffsetOutOfRange, or
-        PolicyViolation if the topic is compacted.
+        The record at the offset is the first one that is kept; -1 deletes all records. Raises the
+        first KafkaError: OffsetOutOfRange, or PolicyViolation if the topic is compacted.
 
             await admin.delete_records({TopicPartition("test", 0): 1_000})
         """
@@ -442,9 +450,9 @@ class Admin(
     ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
         """Return the configs of a resource, or of each resource in a list, in the broker's order.
 
-        `names` limits the result to these configs. `include_synonyms` adds every place that sets a
-        value; `include_documentation` adds a description of each config. Raises the first
-        KafkaError, such as BrokerNotAvailable if the broker is not alive.
+        If `names` is given, only these configs are returned. `include_synonyms` adds every place
+        where a value is set, and `include_documentation` adds a description of each config. Raises
+        the first KafkaError, such as BrokerNotAvailable if the broker is not alive.
 
             for entry in await admin.describe_configs(ConfigResource(BROKER, "0")):
                 print(entry.name, entry.value)
@@ -466,15 +474,15 @@ class Admin(
         *,
         validate_only: bool = False,
     ) -> None:
-        """Apply operations to the configs of a resource, all or none.
+        """Apply operations to the configs of a resource: either all are applied, or none is.
 
         A mapping sets each name to its value; None restores the default:
 
             await admin.alter_configs(ConfigResource(TOPIC, "test"), {"retention.ms": 3_600_000})
 
         Raises InvalidConfig, InvalidRequest (if a config is read-only) or UnknownTopicOrPartition.
-        Barnabas brokers have applied the change when this returns; other brokers apply it soon
-        after.
+        When this method returns, Barnabas brokers have already applied the change; other brokers
+        apply it shortly afterwards.
         """
         await self._configs.alter(
             admin_arguments.resource(resource),
@@ -508,7 +516,8 @@ class Admin(
 
 
 def _new_topics(topics: object) -> list[NewTopic]:
-    """Return the topics to create, given as one topic or several, each a NewTopic or a name."""
+    """Return the topics to create. The argument is one topic or several, each a NewTopic or a name.
+    """
     given = [topics] if isinstance(topics, NewTopic | str) else arguments.several(topics, "topics")
     return [NewTopic(each) if isinstance(each, str) else _new_topic(each) for each in given]
 
@@ -521,7 +530,7 @@ def _new_topic(topic: object) -> NewTopic:
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
-    """Build the topic for the request; both counts are -1 if there is an assignment."""
+    """Build the topic for the request; if replicas are assigned explicitly, both counts are -1."""
     if topic.assignment is not None and not isinstance(topic.assignment, Mapping):
         kind = type(topic.assignment).__name__
         raise TypeError(f"assignment: must map partitions to lists of brokers, not {kind}")

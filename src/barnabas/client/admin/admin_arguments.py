@@ -1,6 +1,7 @@
-"""Checks the arguments of `Admin`'s methods; a single name or partition is treated as a list. Pure.
+"""Checks the arguments of `Admin`'s methods. A single name or partition is treated as a list of
+one. Pure.
 
-As in `client.arguments`, errors are TypeErrors or ValueErrors that name the argument.
+As in `client.arguments`, an invalid argument raises a TypeError or ValueError that names it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ Names = str | Iterable[str]
 """One or more names of topics, groups or transactions."""
 
 ConfigText = str | int | float | bool | Sequence[str]
-"""A config's value; numbers and booleans become text, and a sequence becomes a Kafka list."""
+"""The value of a config. Numbers and booleans are converted to text, and a sequence to a Kafka
+list.
+"""
 
 ConfigOperations = ConfigOperation | Iterable[ConfigOperation] | Mapping[str, ConfigText | None]
-"""Changes to configs. A mapping sets each name to its value, and None restores the default."""
+"""Changes to configs. A mapping assigns a value to each name; None restores the default."""
 
 _INT32_MIN = -(2**31)
 
@@ -30,7 +33,7 @@ def names(value: object, argument: str) -> list[str]:
 
 
 def partitions(value: object, argument: str = "partitions") -> list[TopicPartition]:
-    """Return one or more partitions as a list; each may be a TopicPartition or another pair."""
+    """Return one or more partitions as a list. Each may be a TopicPartition or a plain pair."""
     if isinstance(value, str):
         return arguments.topic_partitions(value, argument)  # raises, because it is not a list
     return arguments.partitions([value], argument)
@@ -51,7 +54,8 @@ def producer_ids(value: object) -> list[int]:
 
 
 def numbers_by_partition(value: object, argument: str, least: int) -> dict[TopicPartition, int]:
-    """Return a mapping of partitions to offsets or timestamps, each not less than `least`."""
+    """Return a mapping of partitions to offsets or timestamps, all of which are at least `least`.
+    """
     return {
         name: arguments.whole_number(number, argument, least=least)
         for name, number in arguments.by_partition(value, argument).items()
@@ -69,12 +73,14 @@ def brokers_by_partition(
 
 
 def count(value: object, argument: str) -> int:
-    """Return a count, or -1 for the broker's default; the broker rejects invalid counts."""
+    """Return a count, where -1 selects the broker's default. The broker rejects invalid counts."""
     return arguments.whole_number(value, argument, _INT32_MIN, arguments.INT32_MAX)
 
 
 def config_texts(configs: object, argument: str) -> dict[str, str]:
-    """Return configs as text: `True` becomes `true`, and a sequence is joined with commas."""
+    """Return the configs with their values as text: `True` becomes `true`, and a sequence is joined
+    with commas.
+    """
     if not isinstance(configs, Mapping):
         raise TypeError(f"{argument}: must be a mapping of names, not {type(configs).__name__}")
     return {
@@ -84,7 +90,7 @@ def config_texts(configs: object, argument: str) -> dict[str, str]:
 
 
 def config_text(name: str, value: object, argument: str) -> str:
-    """Return one config's value as text."""
+    """Return the value of a config as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -107,7 +113,7 @@ def resource(value: object) -> ConfigResource:
 
 
 def operations(value: object) -> list[ConfigOperation]:
-    """Return config operations as a list; a mapping sets values (None restores the default)."""
+    """Return config operations as a list. A mapping sets values, and None restores a default."""
     argument = "operations"
     if isinstance(value, Mapping):
         return [

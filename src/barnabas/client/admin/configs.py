@@ -1,7 +1,7 @@
-"""Implements the part of `Admin` that reads and changes configs of topics and brokers.
+"""Implements the part of `Admin` that reads and changes the configs of topics and brokers.
 
-Requests about a broker go to that broker, because no other can read its properties file. All other
-requests go to any broker.
+A request about a broker is sent to that broker, because only that broker can read its properties
+file. Other requests may be sent to any broker.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ DEFAULT_CONFIG: Final = 5
 DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
 """The sources of a config's value.
 
-A value can be set for a topic, for a broker, for all brokers, or in a broker's properties file; it
-can be Kafka's own default; or it is the level of a logger.
+A value may be set for a topic, for a broker, for all brokers, or in a broker's properties file.
+Otherwise it is Kafka's default, or the level of a logger.
 """
 
 CONFIG_TYPES: Final = (
@@ -64,7 +64,9 @@ M = TypeVar("M", bound=Message)
 
 
 class ConfigResource(NamedTuple):
-    """A topic or broker with its configs, or a broker with its logger levels."""
+    """A resource that has configs: a topic, a broker, or a broker whose logger levels are the
+    configs.
+    """
 
     type: int  # TOPIC, BROKER or BROKER_LOGGER
     name: str  # the topic, the broker's id, or "" for the defaults of all brokers
@@ -80,7 +82,9 @@ class ConfigOperationType(IntEnum):
 
 
 class ConfigOperation(NamedTuple):
-    """A change to one config; `value` is None for DELETE, and comma-separated items for a list."""
+    """A change to one config. `value` is None for DELETE; for a list, its items are separated by
+    commas.
+    """
 
     name: str
     op: ConfigOperationType = ConfigOperationType.SET
@@ -88,7 +92,7 @@ class ConfigOperation(NamedTuple):
 
 
 class ConfigSynonym(NamedTuple):
-    """One of the places that set a config; the first in a list takes effect."""
+    """A place where a config is set. In a list of synonyms, the first one takes effect."""
 
     name: str
     value: str | None
@@ -96,7 +100,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """A config of a resource, and the source of its value."""
+    """A config of a resource, with the source of its value."""
 
     name: str
     value: str | None  # None if sensitive
@@ -109,7 +113,7 @@ class ConfigEntry(NamedTuple):
 
 
 class Configs:
-    """Describes and alters configs over a client's connections."""
+    """Describes and alters configs through a client's connections."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -171,7 +175,7 @@ class Configs:
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
     def _node_of(self, resource: ConfigResource) -> BrokerAddress | None:
-        """Return the broker to ask; None means any broker."""
+        """Return the broker that must answer the request, or None if any broker can."""
         if resource.type == TOPIC or (resource.type == BROKER and not resource.name):
             return None
         # Reject an invalid broker id: any other broker would answer about itself.

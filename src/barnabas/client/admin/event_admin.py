@@ -1,6 +1,6 @@
-"""Implements the part of `Admin` that reads the brokers' events (decision 38).
+"""Implements the part of `Admin` that reads the events of the brokers (decision 38).
 
-Each broker reports its own decisions; Kafka's brokers report none.
+Each broker reports the decisions that it has made itself. Kafka's brokers report none.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ class BrokerEvents(NamedTuple):
 
 
 class EventAdmin(AdminCalls):
-    """Reads the brokers' client-visible decisions, each with its cause."""
+    """Reads the decisions of brokers that clients can observe, each with its cause."""
 
     async def events(self, after: Mapping[int, int] | None = None) -> dict[int, BrokerEvents]:
-        """Return the events of all live brokers, by broker id.
+        """Return the events of all live brokers, as a mapping by broker id.
 
-        `after` maps each broker id to the last event read from it: the `after` of an earlier
-        result. Brokers keep their last 4,096 events until they stop. A broker that does not answer
-        within `request.timeout.ms`, or is not a Barnabas broker, has a `problem` instead of events.
-        Raises ClusterAuthorizationFailed without Describe on the cluster.
+        `after` maps each broker id to the last event that was read from that broker, which is the
+        `after` of an earlier result. A broker keeps its last 4,096 events until it stops. A broker
+        that does not answer within `request.timeout.ms`, or is not a Barnabas broker, has a
+        `problem` instead of events. Raises ClusterAuthorizationFailed without Describe on the
+        cluster.
 
             found = await admin.events()
             for broker in found.values():
@@ -100,9 +101,9 @@ class EventAdmin(AdminCalls):
 
 
 def by_time(reports: Mapping[int, BrokerEvents]) -> list[tuple[int, Event]]:
-    """Return the events of all brokers by time, each with its broker's id.
+    """Merge the events of all brokers in order of time, each with the id of its broker.
 
-    Broker clocks may differ.
+    The clocks of the brokers may differ.
     """
     events = [(each.broker_id, event) for each in reports.values() for event in each.events]
     return sorted(events, key=lambda one: (one[1].at_ms, one[0], one[1].sequence))

@@ -1,7 +1,7 @@
 """Implements the part of `Admin` that reads and changes groups and their offsets.
 
-Offsets can be changed only while the group has no members, because its members would not notice the
-change.
+A group's offsets can be changed only while the group has no members, because its members would not
+notice the change.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class MemberDescription(NamedTuple):
 
 
 class RebalanceEvent(NamedTuple):
-    """A completed rebalance, as Barnabas brokers record it."""
+    """A completed rebalance, as recorded by Barnabas brokers."""
 
     ended_at_ms: int
     duration_ms: int
@@ -111,12 +111,12 @@ class GroupDescription(NamedTuple):
 
 
 class GroupAdmin(AdminCalls):
-    """Reads and changes groups and their offsets through their coordinators."""
+    """Reads and changes groups and their offsets through the group coordinators."""
 
     _groups: CoordinatorFinder
 
     async def list_groups(self, *, states: Names = (), types: Names = ()) -> list[GroupListing]:
-        """Return the cluster's groups, sorted by name; `states` and `types` filter them.
+        """Return the groups of the cluster, sorted by name and filtered by `states` and `types`.
 
         Raises CoordinatorLoadInProgress if a broker has not loaded its groups within
         `default.api.timeout.ms`.
@@ -145,7 +145,7 @@ class GroupAdmin(AdminCalls):
     async def describe_groups(
         self, group_ids: Names, *, include_events: bool = False
     ) -> dict[str, GroupDescription]:
-        """Return the state and members of each group; a group that does not exist is "Dead".
+        """Return the state and the members of each group. A group that does not exist is "Dead".
 
         `include_events` adds the group's recent rebalances (Barnabas brokers only). Raises the
         first KafkaError, such as GroupAuthorizationFailed.
@@ -219,11 +219,12 @@ class GroupAdmin(AdminCalls):
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's committed offsets for these partitions, or for all, sorted.
+        """Return the offsets that the group has committed for these partitions (or for all),
+        sorted.
 
-        Partitions without an offset are omitted; a group that does not exist has no offsets. With
-        `require_stable`, it waits for transactions that may still change an offset (KIP-447).
-        Raises GroupAuthorizationFailed.
+        Partitions without a committed offset are omitted, so the result is empty for a group that
+        does not exist. `require_stable` waits for any transaction that may still change an offset
+        (KIP-447). Raises GroupAuthorizationFailed.
 
             for partition, committed in (await admin.list_group_offsets("readers")).items():
                 print(partition, committed.offset)
@@ -238,7 +239,7 @@ class GroupAdmin(AdminCalls):
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
     ) -> None:
-        """Set the offsets of a group without members; the group is created if it does not exist.
+        """Set offsets of a group that has no members. The group is created if it does not exist.
 
         Raises UnknownMemberId if the group has members, or UnknownTopicOrPartition.
 
@@ -281,10 +282,11 @@ class GroupAdmin(AdminCalls):
     async def _at_coordinators(
         self, group_ids: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[dict[str, int]]]
     ) -> None:
-        """Call `ask` for each coordinator's groups; it returns an error code for each group.
+        """Call `ask` with the groups of each coordinator. `ask` returns an error code for each
+        group.
 
-        Transient errors are retried at the group's current coordinator. Once every group has a
-        result, the first permanent error is raised.
+        Transient errors are retried, each time at the group's current coordinator. The first
+        permanent error is raised once every group has a result.
         """
         left = dict.fromkeys(group_ids)
         failures: dict[str, int] = {}

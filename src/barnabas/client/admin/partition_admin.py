@@ -1,7 +1,8 @@
 """Implements the parts of `Admin` that elect leaders and reassign partitions (KIP-460, KIP-455).
 
 A reassignment runs in the background: `alter_partition_reassignments` returns before the new
-replicas have copied anything, and `list_partition_reassignments` lists the ongoing reassignments.
+replicas have copied anything, and `list_partition_reassignments` lists the reassignments in
+progress.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 from barnabas.types import TopicPartition, by_topic
 
 PREFERRED, UNCLEAN = 0, 1
-"""The types of election.
+"""The types of leader election.
 
-PREFERRED elects the first replica if it is in sync; UNCLEAN elects any live replica if there is no
-leader.
+PREFERRED elects the first replica, provided that it is in sync. UNCLEAN elects any live replica of
+a partition that has no leader.
 """
 
 
@@ -60,11 +61,12 @@ class PartitionAdmin(AdminCalls):
     async def elect_leaders(
         self, election_type: int, partitions: Partitions | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Hold a PREFERRED or UNCLEAN election for these partitions, or for all that need one.
+        """Elect leaders (PREFERRED or UNCLEAN) for these partitions, or for all that need an
+        election.
 
-        Returns, for each partition, None or its error: ElectionNotNeeded,
-        PreferredLeaderNotAvailable, EligibleLeadersNotAvailable or UnknownTopicOrPartition. Raises
-        ClusterAuthorizationFailed.
+        Returns an error for each partition, or None if the election succeeded. The error is
+        ElectionNotNeeded, PreferredLeaderNotAvailable, EligibleLeadersNotAvailable or
+        UnknownTopicOrPartition. Raises ClusterAuthorizationFailed.
         """
         numbers = None
         if partitions is not None:
@@ -101,11 +103,11 @@ class PartitionAdmin(AdminCalls):
     async def alter_partition_reassignments(
         self, replicas: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Start moving partitions to these replicas, preferred replica first; None cancels.
+        """Start moving partitions to these replicas (preferred replica first). None cancels a move.
 
-        Returns, for each partition, None (the move has started or was already complete) or its
-        error: InvalidReplicaAssignment, NoReassignmentInProgress or UnknownTopicOrPartition. Raises
-        ClusterAuthorizationFailed.
+        Returns an error for each partition, or None if the move has started or was already
+        complete. The error is InvalidReplicaAssignment, NoReassignmentInProgress or
+        UnknownTopicOrPartition. Raises ClusterAuthorizationFailed.
 
             await admin.alter_partition_reassignments({TopicPartition("test", 0): [2, 3]})
         """
@@ -147,7 +149,8 @@ class PartitionAdmin(AdminCalls):
     async def list_partition_reassignments(
         self, partitions: Partitions | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Return the ongoing reassignments of these partitions (or of all), sorted."""
+        """Return the reassignments in progress of these partitions (or of all partitions), sorted.
+        """
         numbers = None
         if partitions is not None:
             numbers = by_topic(admin_arguments.partitions(partitions))
@@ -180,7 +183,9 @@ class PartitionAdmin(AdminCalls):
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Raise NotController if it is among the codes: only this error depends on the broker asked."""
+    """Raise NotController if it is among the codes. No other error depends on which broker is
+    asked.
+    """
     # Any other error concerns one topic or partition, and is the caller's to handle.
     for code in codes:
         if code == NotController.code:

@@ -26,7 +26,7 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of a type (`user`, `client-id` or `ip`) and a name.
 
-The name None stands for all names without a separate entry.
+None as the name is the default: it applies to all names that have no entry of their own.
 """
 
 
@@ -40,11 +40,12 @@ class QuotaAdmin(AdminCalls):
         types: Collection[str] = (),
         is_strict: bool = False,
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Return the quotas that have been set, by entity.
+        """Return the configured quotas, by entity.
 
-        `entity` gives names by type (`user`, `client-id`, `ip`; None: the default) that an entity
-        must contain; `types` gives types that it must contain with any name; with `is_strict` it
-        must contain no other types. Raises InvalidRequest.
+        `entity` maps each type (`user`, `client-id` or `ip`) to the name that an entity must have
+        for this type; None is the default. `types` lists the types for which an entity may have any
+        name. With `is_strict`, entities that also have other types are left out. Raises
+        InvalidRequest.
 
             await admin.describe_client_quotas({"user": "alice"})
         """
@@ -81,12 +82,11 @@ class QuotaAdmin(AdminCalls):
         *,
         validate_only: bool = False,
     ) -> None:
-        """Set the quotas of an entity, by key; None removes a quota.
+        """Set the quotas of an entity, by quota name. None removes a quota.
 
-        Units: `producer_byte_rate` and `consumer_byte_rate` in bytes per second,
-        `request_percentage` in percent of a core, `controller_mutation_rate` in partitions per
-        second, and for an `ip` `connection_creation_rate` in connections per second. Raises
-        InvalidRequest.
+        `producer_byte_rate` and `consumer_byte_rate` are in bytes per second, `request_percentage`
+        in percent of a core, and `controller_mutation_rate` in partitions per second. An `ip` has
+        only `connection_creation_rate`, in connections per second. Raises InvalidRequest.
 
             await admin.alter_client_quotas({"user": "alice"}, {"producer_byte_rate": 1_000_000})
         """

@@ -1,8 +1,8 @@
 """Implements the part of `Admin` that asks brokers about their replicas and log directories.
 
-Replica ends are read with a debugging consumer's Fetch (replica id -2), which even followers
-answer. The Fetch starts at an offset that no log has, in an epoch that no log has seen, so the
-response contains the end of the log and no records.
+The log end offset of a replica is read with the Fetch request of a debugging consumer (replica id
+-2), which followers answer too. The request asks for an offset beyond any log, in an epoch that no
+log has reached, so the response contains the log end offset and no records.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _AFTER_ALL = 2**31 - 1
 
 
 class ReplicaEnd(NamedTuple):
-    """The end of one broker's replica."""
+    """The log end offset of a replica on one broker."""
 
     end_offset: int
     epoch: int  # the last batch's epoch; -1: there is no batch
@@ -52,7 +52,7 @@ class ReplicaEnd(NamedTuple):
 
 
 class ReplicaSize(NamedTuple):
-    """A replica in a log directory."""
+    """A replica in a log directory, with its size."""
 
     size_bytes: int
     offset_lag: int  # records behind the high watermark, or behind the replica to replace
@@ -60,7 +60,7 @@ class ReplicaSize(NamedTuple):
 
 
 class LogDirDescription(NamedTuple):
-    """A log directory of a broker."""
+    """A log directory of a broker, with its replicas."""
 
     path: str
     error: str | None  # why the broker cannot use the directory
@@ -71,10 +71,11 @@ class LogDirDescription(NamedTuple):
 
 
 class ReplicaAdmin(AdminCalls):
-    """Asks individual brokers about their replicas, and moves replicas between directories."""
+    """Queries individual brokers about their replicas, and moves replicas between log directories.
+    """
 
     async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
-        """Return each live broker's log directories and their replicas, by broker id."""
+        """Return the log directories of each live broker and the replicas in them, by broker id."""
         described = {}
         for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
 
@@ -92,15 +93,15 @@ class ReplicaAdmin(AdminCalls):
     async def alter_replica_log_dirs(
         self, broker_id: int, log_dirs: Mapping[TopicPartition, str]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Start moving a broker's replicas to other log directories of the broker (KIP-113).
+        """Start moving replicas of a broker to other log directories of the same broker (KIP-113).
 
-        `log_dirs` gives absolute paths, as `describe_log_dirs` returns them; that method also shows
-        the progress of a move (`is_future`). Giving a replica's current directory cancels its move.
-        Returns, for each partition, None (the move has started, or there is nothing to do) or its
-        error: LogDirNotFound, KafkaStorageError (a directory is offline), UnknownTopicOrPartition,
-        ReplicaNotAvailable (this broker has no replica; any future replica will be created in that
-        directory) or ClusterAuthorizationFailed. Raises BrokerNotAvailable if the broker does not
-        exist.
+        `log_dirs` contains absolute paths, as returned by `describe_log_dirs`, which also shows the
+        progress of a move (`is_future`). To cancel a move, pass the replica's current directory.
+        Returns an error for each partition, or None if the move has started or there is nothing to
+        do. The error is LogDirNotFound, KafkaStorageError (a directory is offline),
+        UnknownTopicOrPartition, ReplicaNotAvailable (this broker has no replica; any future replica
+        will be created in that directory) or ClusterAuthorizationFailed. Raises BrokerNotAvailable
+        if the broker does not exist.
 
             await admin.alter_replica_log_dirs(1, {TopicPartition("test", 0): "/disk2/kafka"})
         """
@@ -144,11 +145,11 @@ class ReplicaAdmin(AdminCalls):
     async def replica_ends(
         self, replicas: Mapping[TopicPartition, Sequence[int]]
     ) -> dict[TopicPartition, dict[int, ReplicaEnd]]:
-        """Return the ends of these partitions' replicas, by partition and broker.
+        """Return the log end offsets of the replicas of these partitions, by partition and broker.
 
-        A broker is omitted if it does not answer within `request.timeout.ms` or does not have the
-        replica. A Barnabas broker always reports the end; a Kafka broker does so only if the
-        replica is in a known epoch.
+        A broker is left out if it does not answer within `request.timeout.ms` or has no replica of
+        the partition. A Barnabas broker always reports the log end offset; a Kafka broker does so
+        only if the replica has a known epoch.
 
             ends = await admin.replica_ends({TopicPartition("test", 0): [1, 2, 3]})
         """

@@ -1,6 +1,6 @@
 """Implements the part of `Admin` that lists and changes users' SCRAM credentials (KIP-554).
 
-The password never leaves this process: brokers receive it salted and hashed.
+The password never leaves this process: only its salted hash is sent to the brokers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ScramAdmin(AdminCalls):
     async def describe_user_scram_credentials(
         self, users: Names | None = None
     ) -> dict[str, dict[str, int]]:
-        """Return the iteration count of each mechanism for these users, or for all users.
+        """Return the mechanisms of these users (or of all users), each with its iteration count.
 
         Raises ResourceNotFound if a user has no credentials, or DuplicateResource if a user is
         named twice.
@@ -97,10 +97,10 @@ class ScramAdmin(AdminCalls):
     async def alter_user_scram_credentials(
         self, alterations: ScramAlteration | Iterable[ScramAlteration]
     ) -> None:
-        """Set and remove credentials; each user's changes are made all together or not at all.
+        """Set and remove credentials. For each user, either all changes are made or none is.
 
         Raises the first KafkaError (UnacceptableCredential, ResourceNotFound or DuplicateResource);
-        the credentials of the call's other users are still altered.
+        the credentials of the other users in the call are still altered.
 
             await admin.alter_user_scram_credentials(
                 UserScramCredentialUpsertion("alice", "secret", "SCRAM-SHA-512")

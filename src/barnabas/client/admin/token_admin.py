@@ -42,7 +42,7 @@ _USER = "User"
 
 
 class DelegationToken(NamedTuple):
-    """A token and its secret."""
+    """A delegation token, including its secret."""
 
     token_id: str
     hmac: bytes
@@ -55,7 +55,7 @@ class DelegationToken(NamedTuple):
 
     @property
     def jaas_config(self) -> str:
-        """The `sasl.jaas.config` for a client that authenticates with this token by SCRAM."""
+        """The `sasl.jaas.config` of a client that authenticates with this token through SCRAM."""
         return (
             "org.apache.kafka.common.security.scram.ScramLoginModule required "
             f'username="{self.token_id}" password="{b64encode(self.hmac).decode()}" '
@@ -76,10 +76,11 @@ class TokenAdmin(AdminCalls):
         renewers: str | Iterable[str] = (),
         max_lifetime_ms: int = -1,
     ) -> DelegationToken:
-        """Create a token with which clients authenticate as `owner` (None: this client's user).
+        """Create a token with which clients can authenticate as `owner` (by default, as this
+        client's user).
 
-        A `max_lifetime_ms` of -1 selects the longest lifetime that the brokers allow. Raises
-        DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client did not
+        If `max_lifetime_ms` is -1, the token has the longest lifetime that the brokers allow.
+        Raises DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client did not
         authenticate, or did so with a token) or DelegationTokenAuthorizationFailed.
 
             token = await admin.create_delegation_token(max_lifetime_ms=3_600_000)
@@ -112,9 +113,9 @@ class TokenAdmin(AdminCalls):
         )
 
     async def renew_delegation_token(self, hmac: bytes, renew_period_ms: int = -1) -> int:
-        """Renew a token for this period (ms) from now, and return its new expiry time (ms).
+        """Renew a token for a period (ms) starting now, and return the new expiry time (ms).
 
-        A period of -1 selects the brokers' `delegation.token.expiry.time.ms`. Raises
+        If the period is -1, the brokers use their `delegation.token.expiry.time.ms`. Raises
         DelegationTokenNotFound, DelegationTokenOwnerMismatch or DelegationTokenExpired.
         """
         request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=renew_period_ms)
@@ -129,7 +130,8 @@ class TokenAdmin(AdminCalls):
         return (await self._persist(attempt)).expiry_timestamp_ms
 
     async def expire_delegation_token(self, hmac: bytes, expiry_period_ms: int = -1) -> int:
-        """Expire a token after this period (ms; negative: immediately); return its expiry time.
+        """Let a token expire after a period (ms), or at once if it is negative. Return the expiry
+        time.
 
         Raises the same errors as `renew_delegation_token`.
         """
@@ -143,7 +145,8 @@ class TokenAdmin(AdminCalls):
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None
     ) -> list[DelegationToken]:
-        """Return the tokens of `owners` (None: all users) that this client's user may see."""
+        """Return the tokens of `owners` (by default, of all users) that this client's user may see.
+        """
         users = None if owners is None else _users(owners, "owners")
         request = DescribeDelegationTokenRequest(
             owners=None

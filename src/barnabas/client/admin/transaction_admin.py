@@ -1,7 +1,7 @@
 """Implements the part of `Admin` that reads and ends transactions (KIP-664).
 
-A hanging transaction holds back every read_committed consumer of its partitions.
-`describe_producers` finds it (its start offset does not move) and `abort_transaction` ends it.
+A hanging transaction holds back every read_committed consumer of its partitions. In the result of
+`describe_producers`, its start offset does not move; `abort_transaction` ends it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """A transactional id and its open transaction."""
+    """A transactional id, with its open transaction."""
 
     transactional_id: str
     state: str  # as in TransactionListing
@@ -77,7 +77,7 @@ class TransactionDescription(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """The state of a producer at the leader of a partition."""
+    """The state of a producer, as known to the leader of a partition."""
 
     producer_id: int
     producer_epoch: int
@@ -99,10 +99,11 @@ class TransactionAdmin(AdminCalls):
         producer_ids: int | Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
-        """List the coordinators' transactional ids (all, or the selected ones), sorted.
+        """Return the transactional ids known to the coordinators (all, or the selected ones),
+        sorted.
 
-        `longer_than_ms` selects transactions that have been open for longer (KIP-994). Raises
-        ValueError if a broker does not support this filter.
+        `longer_than_ms` selects the transactions that have been open for longer than this
+        (KIP-994). Raises ValueError if a broker does not support this filter.
         """
         request = ListTransactionsRequest(
             state_filters=admin_arguments.names(states, "states"),
@@ -132,7 +133,9 @@ class TransactionAdmin(AdminCalls):
     async def describe_transactions(
         self, transactional_ids: Names
     ) -> dict[str, TransactionDescription]:
-        """Return each transaction's state at its coordinator. Raises TransactionalIdNotFound."""
+        """Return the state of each transaction from its coordinator. Raises
+        TransactionalIdNotFound.
+        """
         return {
             transactional_id: await self._persist(partial(self._describe, transactional_id))
             for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids")
@@ -205,10 +208,11 @@ class TransactionAdmin(AdminCalls):
         producer_epoch: int,
         coordinator_epoch: int = -1,
     ) -> None:
-        """Write an abort marker for this producer to this partition, bypassing its coordinator.
+        """Write an abort marker for a producer to a partition, without involving the coordinator.
 
-        For hanging transactions only; `describe_producers` returns the ids and epochs. Raises
-        InvalidProducerEpoch, TransactionCoordinatorFenced or ClusterAuthorizationFailed.
+        Use this only for a hanging transaction. `describe_producers` returns the producer ids and
+        epochs. Raises InvalidProducerEpoch, TransactionCoordinatorFenced or
+        ClusterAuthorizationFailed.
         """
         partition = arguments.topic_partition(partition, "partition")
         topic = WritableTxnMarkerTopic(
@@ -241,7 +245,9 @@ class TransactionAdmin(AdminCalls):
         await self._persist(write)
 
     async def fence_producers(self, transactional_ids: Names) -> None:
-        """Raise each id's epoch, which fences its producers and aborts its open transaction."""
+        """Bump the epoch of each transactional id, which fences its producers and aborts any open
+        transaction.
+        """
         for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids"):
             await self._persist(partial(self._fence, transactional_id))
 

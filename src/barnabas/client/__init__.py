@@ -295,7 +295,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 _ERRORS: Final = ("barnabas.client.errors", "barnabas.errors")
-"""The module of each other public name."""
+"""The module in which each other public name is defined."""
 
 
 def __getattr__(name: str) -> Any:

@@ -400,7 +400,9 @@ class Channel:
         )
 
     def _end(self, error: BarnabasError) -> None:
-        """Fail the pending requests and close the channel. Only the first call has an effect."""
+        """Fail the pending requests and close the channel. If called again, the first error is
+        kept.
+        """
         if self._error is None:
             self._error = error
         if self._timer is not None:

@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Cluster:
-    """Holds the connections and metadata of a client."""
+    """Holds the connections and the metadata of a client."""
 
     def __init__(
         self, bootstrap_servers: str | Sequence[str], config: ClientConfig, seams: Seams
@@ -40,7 +40,7 @@ class Cluster:
     async def start(self) -> None:
         """Connect and discover the brokers.
 
-        Raises NoBrokersAvailable once each server has failed.
+        Raises NoBrokersAvailable once every server has failed.
         """
         self.metadata.take_loop()
         try:
@@ -61,21 +61,25 @@ class Cluster:
         answer: type[M],
         at_most: int | None = None,
     ) -> M:
-        """Send a request to a broker in the highest version (up to `at_most`) that both support."""
+        """Send a request to a broker in the highest version that both sides support (up to
+        `at_most`).
+        """
         channel = await self.pool.channel(node)
         return await exchange(channel, api, request, answer, at_most)
 
     async def call_any(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """Send a request to whichever broker is available."""
+        """Send a request to any available broker."""
         channel = await self.metadata.any_channel()
         return await exchange(channel, api, request, answer, at_most)
 
     async def call_controller(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """Send a request to the controller or, if unknown, to any broker, which will reject it."""
+        """Send a request to the controller. If it is unknown, use any broker, which will reject the
+        request.
+        """
         view = self.metadata.view
         node = view.nodes.get(view.controller_id)
         if node is None:
@@ -83,7 +87,7 @@ class Cluster:
         return await self.call(node, api, request, answer, at_most)
 
     async def persist(self, attempt: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
-        """Retry transient errors with fresh metadata for `timeout_ms`."""
+        """Retry transient errors for `timeout_ms`, with fresh metadata each time."""
         self.metadata.check_loop()
         clock = self.seams.clock
         deadline_ms = clock.monotonic_ms() + timeout_ms
@@ -113,6 +117,6 @@ class Cluster:
 async def exchange(
     channel: Channel, api: Api, request: Message, answer: type[M], at_most: int | None = None
 ) -> M:
-    """Send a request on a channel and return the response, an instance of `answer`."""
+    """Send a request on a channel and return the response as an instance of `answer`."""
     assert api.response is answer, f"{api.name} is not answered by {answer.__name__}"
     return cast(M, await channel.send(api, request, channel.version(api, at_most)))

@@ -1,8 +1,8 @@
-"""Defines the clients' options, which have Kafka's names (with underscores) and defaults.
+"""Defines the options of the clients. Option names (with underscores) and defaults are Kafka's.
 
-The `...Config` tuples hold the values; the `...Options` dictionaries declare the same names as
+The `...Config` tuples hold the values. The `...Options` dictionaries declare the same names as
 keyword arguments for type checkers. Kafka's own spelling (`batch.size`) is also accepted, and text
-is converted to the option's type, so a properties file can be passed unchanged.
+is converted to the type of the option, so a properties file can be passed unchanged.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ _INT_MAX = 2**31 - 1
 ChoosePartition = Callable[[str, bytes | None, Sequence[int]], int]
 """A custom partitioner.
 
-It takes a topic, a key and partition numbers, and returns one of the numbers.
+It is called with a topic, a key and the partition numbers, and returns one of these numbers.
 """
 
 
 Servers = str | Sequence[str] | Mapping[str, Any] | None
-"""A client's first argument: servers, or a mapping of options including `bootstrap.servers`."""
+"""A client's first argument: the servers, or a mapping of options that includes
+`bootstrap.servers`.
+"""
 
 
 class ClientConfig(NamedTuple):
-    """The options of every client."""
+    """The options that all clients have."""
 
     client_id: str = "barnabas"
     request_timeout_ms: int = 30_000
@@ -189,12 +191,13 @@ C = TypeVar("C", ClientConfig, ProducerConfig, ConsumerConfig)
 def split(
     bootstrap_servers: Servers, options: Mapping[str, Any]
 ) -> tuple[str | Sequence[str], dict[str, Any]]:
-    """Return a client's servers and options, given its constructor's arguments.
+    """Return the servers and the options from the arguments of a client's constructor.
 
-    The servers may be in either argument. A mapping in their place holds options, which keyword
-    arguments override. The returned option names have underscores.
+    The servers may be given in either argument. If a mapping is given instead of servers, it
+    contains options, and keyword arguments override them. The returned option names have
+    underscores.
 
-    Raises ConfigError if no servers are given, or if an option is given twice in one place.
+    Raises ConfigError if no servers are given, or if the same argument contains an option twice.
     """
     if isinstance(bootstrap_servers, Mapping):
         given = _with_underscores(bootstrap_servers)
@@ -226,9 +229,10 @@ def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
-    """Split `options` into common options and those of the class `own`, and check all values.
+    """Split `options` into the common options and the options of the class `own`, and check all
+    values.
 
-    Raises ConfigError, which states the option, its value and the valid values.
+    Raises ConfigError, which names the option, its value and the valid values.
     """
     # Remove the options of Kafka's clients that mean nothing to these clients: they must not be
     # reported as unknown.
@@ -257,9 +261,9 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
 
 def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return only the options common to all clients, with underscores in their names.
+    """Return only the options that all clients have, with underscores in their names.
 
-    A properties file for one kind of client can thus serve another.
+    This makes a properties file for one kind of client usable for another kind.
     """
     return {
         name: value
@@ -271,8 +275,8 @@ def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
     """Parse addresses such as `host:port,[::1]:9092`, given as text or as a sequence.
 
-    Like Kafka's clients, this ignores a protocol prefix of the kind used in `listeners`;
-    `security.protocol` sets the protocol.
+    A protocol prefix, as in `listeners`, is ignored, as it is in Kafka's clients: the protocol is
+    set by `security.protocol`.
     """
     if not isinstance(bootstrap_servers, str | list | tuple):
         kind = type(bootstrap_servers).__name__
@@ -301,7 +305,8 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
 
 
 def _valid_value(name: str, value: Any, default: Any) -> Any:
-    """Return `value` converted to the type of `default`, if it is within the option's bounds."""
+    """Convert `value` to the type of `default`, and return it if it is within the option's bounds.
+    """
     if name == "acks" and value == "all":
         return -1
     if default is None or (name == "partitioner" and callable(value)):
@@ -345,7 +350,7 @@ def _fits_the_wire(text: str) -> bool:
 
 
 def _convert(value: Any, default: Any) -> Any:
-    """Return the value converted to the default's type, or None."""
+    """Return the value converted to the type of the default, or None if that is not possible."""
     # Check bool first: a bool is an int in Python.
     if isinstance(default, bool):
         if isinstance(value, str):
@@ -362,7 +367,7 @@ def _convert(value: Any, default: Any) -> Any:
 
 
 def _as_float(value: Any) -> float | None:
-    """Return the value as a finite number, or None."""
+    """Return the value as a finite number, or None if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -373,7 +378,9 @@ def _as_float(value: Any) -> float | None:
 
 
 def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
-    """Check the security options; loading the TLS files lets the constructor report errors."""
+    """Check the security options. Loading the TLS files here lets the constructor report their
+    errors.
+    """
     security = SecurityConfig(**secured)
     if security.protocol.uses_tls:
         from barnabas.client.security.tls import client_tls  # imported only where it is used
@@ -388,7 +395,8 @@ def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:
-    """Disable idempotence if other options conflict with it (PR-6); raise if it was requested."""
+    """Disable idempotence if other options conflict with it (PR-6), unless the user requested it.
+    """
     conflict = None
     if config.acks != -1:
         conflict = f"acks={config.acks}"
@@ -417,7 +425,9 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Require time to linger and send one request; raise a shorter default, as Java does."""
+    """Require enough time to linger and to send one request. As in Java, a default that is too
+    short is raised.
+    """
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:
@@ -434,7 +444,7 @@ def _settle_delivery(
 
 
 def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> ConsumerConfig:
-    """Check the options that need a group or depend on one another."""
+    """Check the options that require a group or depend on each other."""
     if not config.group_id:
         for name in ("enable_auto_commit", "group_instance_id"):
             if explicit.get(name):

@@ -364,8 +364,8 @@ class Admin(
         timestamp (ms).
 
         The timestamp may also be LATEST, EARLIEST or MAX_TIMESTAMP from `client.offsets`. With
-        `read_committed`, LATEST returns the last stable offset. An offset of -1 means that all
-        records are older. Raises the first KafkaError.
+        `read_committed`, LATEST returns the last stable offset. The offset is -1 if all records are
+        older than the timestamp. Raises the first KafkaError.
 
             partition = TopicPartition("test", 0)
             end = (await admin.list_offsets({partition: LATEST}))[partition].offset

@@ -32,7 +32,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 TOPIC: Final = 2
 BROKER: Final = 4
 BROKER_LOGGER: Final = 8
-"""Types of config resources."""
+"""The types of config resource."""
 
 DYNAMIC_TOPIC_CONFIG: Final = 1
 DYNAMIC_BROKER_CONFIG: Final = 2
@@ -40,7 +40,7 @@ DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
 STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
 DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
-"""The sources of a config's value.
+"""The possible sources of a config's value.
 
 A value may be set for a topic, for a broker, for all brokers, or in a broker's properties file.
 Otherwise it is Kafka's default, or the level of a logger.
@@ -58,7 +58,7 @@ CONFIG_TYPES: Final = (
     "class",
     "password",
 )
-"""The names of the config types, by code."""
+"""The name of each config type, by its code."""
 
 M = TypeVar("M", bound=Message)
 

@@ -31,7 +31,9 @@ class BrokerEvents(NamedTuple):
     events: tuple[Event, ...] = ()
     after: int = 0  # the sequence number of the last event, for the next call
     has_gap: bool = False
-    """Whether events since the last call may be lost: the broker restarted, or discarded them."""
+    """Whether events since the last call may be missing, because the broker restarted or discarded
+    them.
+    """
     problem: str | None = None  # why the broker reports no events
 
 
@@ -44,8 +46,8 @@ class EventAdmin(AdminCalls):
         `after` maps each broker id to the last event that was read from that broker, which is the
         `after` of an earlier result. A broker keeps its last 4,096 events until it stops. A broker
         that does not answer within `request.timeout.ms`, or is not a Barnabas broker, has a
-        `problem` instead of events. Raises ClusterAuthorizationFailed without Describe on the
-        cluster.
+        `problem` instead of events. Raises ClusterAuthorizationFailed if the user may not Describe
+        the cluster.
 
             found = await admin.events()
             for broker in found.values():

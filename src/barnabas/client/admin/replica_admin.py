@@ -99,9 +99,9 @@ class ReplicaAdmin(AdminCalls):
         progress of a move (`is_future`). To cancel a move, pass the replica's current directory.
         Returns an error for each partition, or None if the move has started or there is nothing to
         do. The error is LogDirNotFound, KafkaStorageError (a directory is offline),
-        UnknownTopicOrPartition, ReplicaNotAvailable (this broker has no replica; any future replica
-        will be created in that directory) or ClusterAuthorizationFailed. Raises BrokerNotAvailable
-        if the broker does not exist.
+        UnknownTopicOrPartition, ReplicaNotAvailable (the broker has no replica of the partition; if
+        it gets one later, the replica is created in that directory) or ClusterAuthorizationFailed.
+        Raises BrokerNotAvailable if the broker does not exist.
 
             await admin.alter_replica_log_dirs(1, {TopicPartition("test", 0): "/disk2/kafka"})
         """

@@ -80,8 +80,8 @@ class TokenAdmin(AdminCalls):
         client's user).
 
         If `max_lifetime_ms` is -1, the token has the longest lifetime that the brokers allow.
-        Raises DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client did not
-        authenticate, or did so with a token) or DelegationTokenAuthorizationFailed.
+        Raises DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client is not
+        authenticated, or authenticated with a token itself) or DelegationTokenAuthorizationFailed.
 
             token = await admin.create_delegation_token(max_lifetime_ms=3_600_000)
             Producer(servers, sasl_jaas_config=token.jaas_config, **options)

@@ -1,12 +1,13 @@
-"""Holds a consumer's partitions: the position in each, and the state from its last fetch. Pure.
+"""Holds the partitions of a consumer, with the position and the latest fetch state of each. Pure.
 
-Each partition has two offsets: `position`, the next record for the user, and `fetch_offset`, the
-next record to fetch, which is ahead by the number of buffered offsets. A seek starts a new
-generation; results of older fetches are dropped.
+Each partition has two offsets. `position` is the offset of the next record for the user.
+`fetch_offset` is the offset of the next record to fetch, and is ahead of the position by the number
+of buffered offsets. A seek starts a new generation, and the results of earlier fetches are dropped.
 
-The leader epoch of the record before the position is stored with it. A newer leader may lack that
-record (an unclean election, a lost disk), which makes the position doubtful: nothing is fetched
-until the leader has reported where that epoch ends in its log (KIP-320).
+The leader epoch of the record before the position is stored with the position. A newer leader may
+lack that record, because of an unclean election or a lost disk. The position is therefore doubtful
+when the leader changes: nothing is fetched until the new leader has reported where that epoch ends
+in its log (KIP-320).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from barnabas.types import TopicPartition
 
 
 class AssignedPartition:
-    """The state of one partition: its offsets, its leader if known, and any reason not to fetch it.
+    """The state of one partition: its offsets, its leader if known, and the reason for not fetching
+    it, if any.
 
     reset set --(looked up)--> position known --> fetched, buffered, read
         ^                           |
@@ -73,25 +75,26 @@ class AssignedPartition:
         self.log_start_offset = -1
 
     def seek(self, offset: int, epoch: int = -1) -> None:
-        """Continue at this offset; `epoch` is the epoch of the record before it, if known."""
+        """Continue at this offset. `epoch` is the leader epoch of the record before it, if known.
+        """
         self._go_to(offset, epoch)
         self.reset = None
 
     def seek_by(self, reset: str) -> None:
-        """Look up the position by this rule before the next fetch."""
+        """Discard the position; a new one is looked up by this rule before the next fetch."""
         self._go_to(-1, -1)
         self.reset = reset
 
     def refetch(self) -> None:
-        """Drop fetched records that have not been returned to the user."""
+        """Drop the fetched records that the user has not received yet."""
         self._restart()
 
     def follow(self, topic_id: bytes, leader_epoch: int) -> bool:
-        """Follow the partition's leader in the current metadata.
+        """Adopt the partition's leader from the current metadata.
 
-        Returns False if the topic was deleted and recreated. The position and epoch then refer to
-        the old topic, and the caller decides where to start in the new one. An all-zero id means
-        unknown, and is ignored.
+        Returns False if the topic was deleted and recreated. The position and its epoch then refer
+        to the old topic, and the caller decides where to start in the new topic. A topic id of zero
+        is unknown and is ignored.
         """
         if not any(topic_id):
             topic_id = self.topic_id  # the broker predates KIP-516
@@ -117,12 +120,15 @@ class AssignedPartition:
         return True
 
     def advance(self, offset: int, epoch: int) -> None:
-        """Move past records returned to the user; epochs never decrease along a log."""
+        """Move the position past the records that were returned to the user. Epochs never decrease
+        along a log.
+        """
         self.position = offset
         self.epoch = max(self.epoch, epoch)
 
     def is_current(self, generation: int) -> bool:
-        """Return whether results of a request sent in this generation are valid."""
+        """Return whether the response to a request that was sent in this generation is still valid.
+        """
         return not self.is_dropped and self.generation == generation
 
     def _go_to(self, offset: int, epoch: int) -> None:
@@ -153,7 +159,7 @@ class AssignedPartition:
         )
 
     def wants(self, now_ms: int, most_buffered: int) -> bool:
-        """Return whether this partition can be fetched."""
+        """Return whether data can be fetched for this partition."""
         return (
             self.reset is None
             and not self.paused
@@ -164,14 +170,16 @@ class AssignedPartition:
         )
 
     def lags(self) -> bool:
-        """Return whether the broker has more records, according to its last response."""
+        """Return whether the broker has more records, judging by its last response."""
         return self.fetch_offset < self.high_watermark
 
 
 def changes(
     before: Sequence[TopicPartition], after: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return the partitions in both lists, ordered as in `before`, and those only in `after`."""
+    """Return the partitions that are in both lists, in the order of `before`, and those only in
+    `after`.
+    """
     owned, wanted = frozenset(before), frozenset(after)
     kept = [name for name in before if name in wanted]
     new = [name for name in after if name not in owned]
@@ -179,14 +187,14 @@ def changes(
 
 
 class Assignment:
-    """The assigned partitions by name, in the order of their assignment."""
+    """The assigned partitions, by partition, in the order in which they were assigned."""
 
     def __init__(self, auto_offset_reset: str) -> None:
         self._auto_offset_reset = auto_offset_reset
         self._partitions: dict[TopicPartition, AssignedPartition] = {}
 
     def replace(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Assign these partitions; those already assigned keep their positions."""
+        """Assign these partitions. Partitions that were already assigned keep their positions."""
         before = self._partitions
         # Fetches in flight refer to states, not names. Mark removed states, whose responses must be
         # ignored.
@@ -209,7 +217,7 @@ class Assignment:
         return list(self._partitions)
 
     def of(self, topic_partition: TopicPartition) -> AssignedPartition:
-        """Return the partition's state; raises ValueError if it is not assigned."""
+        """Return the state of a partition. Raises ValueError if the partition is not assigned."""
         state = self._partitions.get(topic_partition)
         if state is None:
             raise ValueError(f"partition {topic_partition} is not assigned to this consumer")

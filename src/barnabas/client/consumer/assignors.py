@@ -2,8 +2,8 @@
 
     topics (name -> number of partitions), members (with subscriptions) -> assignment
 
-A group's leader calls the assignor that the members voted for. The same members and topics yield
-the same assignment, regardless of their order. A topic without partitions is treated as
+The leader of a group calls the assignor that the members voted for. The result does not depend on
+the order in which the members and topics are passed. A topic without partitions is treated as
 nonexistent.
 """
 
@@ -29,7 +29,9 @@ class Assignor(NamedTuple):
 
 
 def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Assign each subscriber a range of each topic; the first ones share the remainder (AS-2)."""
+    """Assign each subscriber a range of each topic. The first subscribers share the remainder
+    (AS-2).
+    """
     assignment = _nothing(members)
     ranked = sorted(members, key=lambda member: member.rank)
     subscribed: dict[str, list[GroupMember]] = {}
@@ -52,7 +54,7 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
 
 
 def assign_roundrobin(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Deal out all partitions of all topics, skipping unsubscribed members (AS-3)."""
+    """Deal out all partitions of all topics, skipping members that are not subscribed (AS-3)."""
     partitions = [
         partition
         for topic in sorted(topics)
@@ -62,7 +64,7 @@ def assign_roundrobin(topics: Mapping[str, int], members: Sequence[GroupMember])
 
 
 def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Deal the partitions to the members, both in the given order."""
+    """Deal the partitions out to the members, taking both in the given order."""
     assignment = _nothing(members)
     subscribed = [frozenset(member.topics) for member in members]
     turn = 0
@@ -81,10 +83,11 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
 def assign_cooperatively(
     topics: Mapping[str, int], members: Sequence[GroupMember]
 ) -> GroupAssignment:
-    """Assign like sticky, but leave moving partitions unassigned until revoked (AS-6).
+    """Assign as the sticky assignor does, but leave a moving partition unassigned until it is
+    revoked (AS-6).
 
-    The old owner finds the partition missing, revokes it and rejoins. That rebalance assigns it to
-    the new owner (KIP-429).
+    The old owner no longer finds the partition in its assignment, so it revokes the partition and
+    rejoins. The rebalance that follows assigns the partition to the new owner (KIP-429).
     """
     return withhold_moving(assign_sticky(topics, members), members)
 
@@ -112,9 +115,10 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
 
 
 def chosen_assignors(strategy: str) -> tuple[Assignor, ...]:
-    """Return the assignors of `partition.assignment.strategy`, in order of preference.
+    """Return the assignors in `partition.assignment.strategy`, in order of preference.
 
-    The option lists assignor names or Kafka's class names, separated by commas. Raises ConfigError.
+    The option is a comma-separated list of assignor names or of Kafka's class names. Raises
+    ConfigError.
     """
     by_name = {**ASSIGNORS, **{assignor.java_name: assignor for assignor in ASSIGNORS.values()}}
     chosen: dict[str, Assignor] = {}

@@ -1,9 +1,9 @@
-"""Queues the fetched chunks until a poll takes them, and counts their bytes. Pure.
+"""Queues fetched chunks until a poll takes them, and counts their bytes. Pure.
 
-Invariant: the chunks of a partition are taken in the order of arrival, though not necessarily
-consecutively. A chunk is valid as long as its partition is in the generation in which the chunk was
-fetched. A seek or a rebalance makes the chunk stale; stale chunks are dropped when the queue
-reaches them.
+Invariant: the chunks of a partition are taken in the order in which they arrived, though chunks of
+other partitions may be taken in between. A chunk is valid while its partition is still in the
+generation in which the chunk was fetched. A seek or a rebalance makes the chunk stale; stale chunks
+are dropped when the queue reaches them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ _Entry = tuple[AssignedPartition, int, Chunk]  # the int is the generation of th
 
 
 class ChunkQueue:
-    """A queue of chunks, oldest first; `AssignedPartition.buffered` counts those of a partition."""
+    """A queue of chunks, oldest first. `AssignedPartition.buffered` counts the chunks of one
+    partition.
+    """
 
     def __init__(self) -> None:
         self._entries: deque[_Entry] = deque()
         self.size_bytes = 0
 
     def put(self, state: AssignedPartition, chunk: Chunk) -> None:
-        """Append a chunk, the newest of its partition."""
+        """Append a chunk, which must be the newest of its partition."""
         state.buffered += 1
         self._entries.append((state, state.generation, chunk))
         self.size_bytes += len(chunk.records)
@@ -36,7 +38,7 @@ class ChunkQueue:
     ) -> tuple[AssignedPartition, Chunk] | None:
         """Take the oldest valid chunk whose partition is not paused.
 
-        `only` limits this to certain partitions; None means any.
+        If `only` is given, chunks of other partitions are left in the queue.
         """
         passed: list[_Entry] = []
         found: tuple[AssignedPartition, Chunk] | None = None
@@ -69,7 +71,7 @@ class ChunkQueue:
         return list(taken.values())
 
     def drop_paused(self) -> None:
-        """Drop the chunks of paused partitions; they are refetched after `resume`."""
+        """Drop the chunks of paused partitions. They are fetched again after `resume`."""
         for state, generation, _ in self._entries:
             if state.paused and state.is_current(generation):
                 state.refetch()

@@ -1,7 +1,7 @@
 """Commits a consumer's offsets, on demand and automatically during polls (CO-4).
 
-Commits reach the coordinator one at a time, in the order of the calls: an older position never
-overwrites a newer one.
+Commits reach the coordinator one at a time and in the order of the calls, so an older position
+never overwrites a newer one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError | None], None]
-"""A commit callback. It receives the offsets, and the error if the commit failed."""
+"""A commit callback. It is called with the offsets, and with the error if the commit failed."""
 
 
 def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -55,7 +55,7 @@ def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]
 
 
 class Commits:
-    """Commits a consumer's offsets, and tracks the stored ones."""
+    """Commits the offsets of a consumer, and tracks which offsets are stored."""
 
     def __init__(
         self,
@@ -84,22 +84,23 @@ class Commits:
         Raises CommitFailed or RebalanceInProgress if the member cannot commit.
         """
         self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
-        """Called if the coordinator rejected the member's generation.
+        """Called if the coordinator rejected the generation of the member.
 
-        May raise a better error.
+        It may raise a more specific error.
         """
         self.on_committed: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = (
             None
         )
         self.follow_topics: Callable[[], None] = lambda: None
-        """Drops the positions in topics that were deleted and recreated."""
+        """Drops the positions in topics that have been deleted and recreated."""
 
     # ---- reading ----
 
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's offsets; partitions without an offset are omitted."""
+        """Return the offsets that the group has committed, omitting partitions without an offset.
+        """
         names = [TopicPartition(*name) for name in partitions]
         if not names:
             return {}
@@ -116,7 +117,7 @@ class Commits:
     # ---- on demand ----
 
     async def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
-        """Commit these offsets (None: the positions).
+        """Commit these offsets, or the positions if None is given.
 
         Retries transient errors and raises all other errors.
         """
@@ -132,7 +133,8 @@ class Commits:
             raise unknown_partitions(self._config.group_id, unknown)
 
     def commit_later(self, offsets: Offsets | None, when_done: WhenCommitted | None) -> None:
-        """Commit in the background, making one attempt; `when_done` is called on the loop."""
+        """Commit in the background with a single attempt. `when_done` is called on the event loop.
+        """
         wanted = self._positions() if offsets is None else as_offsets(offsets)
 
         async def commit() -> None:
@@ -152,7 +154,7 @@ class Commits:
         offsets: dict[TopicPartition, OffsetAndMetadata],
         error: BarnabasError | None,
     ) -> None:
-        """Call the user's callback; an exception that it raises is only logged."""
+        """Call the user's callback. If it raises an exception, the exception is only logged."""
         try:
             when_done(offsets, error)
         except Exception:
@@ -161,7 +163,7 @@ class Commits:
     async def _outcome(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> tuple[list[TopicPartition], BarnabasError | None]:
-        """Attempt a commit in its turn, and return the unknown partitions and the error, if any."""
+        """Attempt a commit when its turn comes, and return the unknown partitions and any error."""
         try:
             async with self._line:
                 return await self._attempt(offsets), None
@@ -174,7 +176,8 @@ class Commits:
     async def _attempt(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> list[TopicPartition]:
-        """Attempt a commit, and return the partitions that were omitted as nonexistent."""
+        """Attempt a commit, and return the partitions that were omitted because they do not exist.
+        """
         if not offsets:
             return []
         who = self.who()
@@ -198,7 +201,9 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """Commit if due: at the start of a poll, all records of earlier polls are processed."""
+        """Commit if a commit is due. At the start of a poll, all records of earlier polls count as
+        processed.
+        """
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:
             return
@@ -226,9 +231,9 @@ class Commits:
         self._commits_itself = False
 
     async def settle(self, deadline_ms: int | None = None) -> bool:
-        """Before a revocation, wait for ongoing commits and auto commit uncommitted positions.
+        """Before a revocation, wait for pending commits and auto commit the remaining positions.
 
-        Returns False at the deadline; the next call continues to wait.
+        Returns False at the deadline. The next call resumes waiting.
         """
         # Use a separate task, because a poll that runs out of time must return without cancelling
         # the commit.
@@ -266,7 +271,7 @@ class Commits:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown: Sequence[TopicPartition],
     ) -> None:
-        """Record the offsets stored by an auto commit, and log any unknown partitions."""
+        """Record the offsets that an auto commit has stored, and log any unknown partitions."""
         refused = frozenset(unknown)
         self._note({name: at for name, at in offsets.items() if name not in refused})
         now_ms = self._clock.monotonic_ms()
@@ -285,20 +290,20 @@ class Commits:
         }
 
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the positions, except those in topics known to be deleted.
+        """Return the positions, except in topics that are known to be deleted.
 
-        Commits contain topic names, not ids. In a new topic of the same name, the whole group would
-        skip all records before the offset.
+        Commits identify topics by name, not by id. If a new topic has the same name, a commit would
+        make the whole group skip all records of that topic before the offset.
         """
         self.follow_topics()
         return positions(self._assignment)
 
     def forget(self, name: TopicPartition) -> None:
-        """Forget the partition's committed offset, because its topic was replaced by another."""
+        """Forget the committed offset of a partition whose topic was replaced by another topic."""
         self._committed.pop(name, None)
 
     def start_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Record that these offsets came from the group and need no commit."""
+        """Record that these offsets were read from the group and need not be committed."""
         self._note(offsets)
 
     def _note(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -306,7 +311,7 @@ class Commits:
             self._committed[name] = each.offset
 
     async def _idle(self) -> None:
-        """Wait until no background commit is in progress."""
+        """Wait until no background commit is pending."""
         # A finished commit leaves the list one loop turn later; awaiting it would not yield that
         # turn.
         while under_way := [task for task in self._running if not task.done()]:

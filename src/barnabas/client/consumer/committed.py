@@ -1,7 +1,7 @@
 """Reads and writes a group's offsets at its coordinator (CO-4).
 
-A committed offset is the offset of the next record to read, one above the offset of the last
-processed record.
+A committed offset is the offset of the next record to read: the offset of the last processed
+record, plus one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ P = TypeVar("P", OffsetCommitPartition, TxnOffsetCommitPartition)
 
 
 class AnsweredPartition(Protocol):
-    """The outcome for one partition in a coordinator's response."""
+    """The result for one partition in a coordinator's response."""
 
     @property
     def partition_index(self) -> int: ...
@@ -46,7 +46,7 @@ class AnsweredPartition(Protocol):
 
 
 class AnsweredTopic(Protocol):
-    """A topic in a response of OffsetCommit, TxnOffsetCommit or OffsetDelete."""
+    """A topic in the response to OffsetCommit, TxnOffsetCommit or OffsetDelete."""
 
     @property
     def name(self) -> str: ...
@@ -55,7 +55,7 @@ class AnsweredTopic(Protocol):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A group's committed offset in a partition."""
+    """The offset that a group has committed for a partition."""
 
     offset: int  # the offset of the next record to read
     metadata: str = ""  # any text; stored with the offset
@@ -63,7 +63,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """The group, member and generation of a commit; a stale generation is rejected (KIP-447)."""
+    """The group, member and generation of a commit. A stale generation is rejected (KIP-447)."""
 
     group_id: str
     generation: int = -1  # -1: not a member; the group must have no members
@@ -78,10 +78,11 @@ async def fetch_committed(
     *,
     require_stable: bool = False,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the group's offsets for these partitions, or for all; omit partitions without one.
+    """Return the group's offsets for these partitions (or for all), omitting partitions without an
+    offset.
 
-    Makes one attempt. Raises Unreachable or the first KafkaError, such as the retriable
-    UnstableOffsetCommit.
+    Makes a single attempt. Raises Unreachable or the first KafkaError, which may be retriable, such
+    as UnstableOffsetCommit.
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:
@@ -120,10 +121,10 @@ async def commit_offsets(
 ) -> list[TopicPartition]:
     """Commit these offsets in one attempt. Raises the first KafkaError, or Unreachable.
 
-    The coordinator accepts or rejects each partition separately; partitions without an error are
-    committed. Partitions that the coordinator does not know are returned, not raised: a retry
-    cannot bring back a deleted topic, and the other partitions need not wait (see
-    `unknown_partitions`).
+    The coordinator accepts or rejects each partition separately, and partitions without an error
+    are committed. Partitions that the coordinator does not know are returned instead of raising an
+    error, because a retry cannot bring back a deleted topic and must not delay the other partitions
+    (see `unknown_partitions`).
     """
     request = OffsetCommitRequest(
         group_id=who.group_id,
@@ -156,7 +157,7 @@ def unknown_partitions(
     unknown: Sequence[TopicPartition],
     consequence: str = "all other offsets were committed",
 ) -> KafkaError:
-    """Return the error for a commit to partitions that do not exist."""
+    """Return the error to raise for a commit to partitions that do not exist."""
     shown = ", ".join(map(str, unknown[:_MOST_SHOWN]))
     rest = f" and {len(unknown) - _MOST_SHOWN} more" if len(unknown) > _MOST_SHOWN else ""
     return broker_error(
@@ -169,7 +170,7 @@ def unknown_partitions(
 def commit_entries(
     offsets: Mapping[TopicPartition, OffsetAndMetadata], partition: type[P]
 ) -> dict[str, list[P]]:
-    """Build the request's entries, by topic, from instances of `partition`."""
+    """Build the entries of the request, by topic, from instances of `partition`."""
     topics: dict[str, list[P]] = {}
     for (topic, number), committed in offsets.items():
         entry = partition(
@@ -185,15 +186,16 @@ def commit_entries(
 def raise_first(
     coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
 ) -> None:
-    """Raise the error of the first partition that has one; permanent errors take precedence.
+    """Raise the error of the first partition that has an error. Permanent errors take precedence.
 
-    Given a retriable error, the caller would repeat the request and never see the permanent one.
+    If a retriable error were raised first, the caller would repeat the request and never see the
+    permanent error.
     """
     _raise_first(coordinators, group_id, _error_codes(topics))
 
 
 def _error_codes(topics: Iterable[AnsweredTopic]) -> dict[TopicPartition, int]:
-    """Return the error codes of the partitions that have an error."""
+    """Return the error codes of all partitions that have an error."""
     return {
         TopicPartition(topic.name, each.partition_index): each.error_code
         for topic in topics
@@ -213,7 +215,7 @@ def _raise_first(
 def as_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Check the offsets from a user, plain or with metadata."""
+    """Check offsets that the user passed, which may be plain numbers or have metadata."""
     return {
         name: OffsetAndMetadata(*arguments.offset(given, "offsets"))
         for name, given in arguments.by_partition(offsets, "offsets").items()
@@ -221,7 +223,7 @@ def as_offsets(
 
 
 def checked_group(group: GroupMetadata | str) -> GroupMetadata:
-    """Return the group, from a consumer's metadata or a plain group id."""
+    """Return the group, given as a consumer's metadata or as a plain group id."""
     if not isinstance(group, GroupMetadata):
         return GroupMetadata(arguments.text(group, "group"))
     arguments.text(group.group_id, "group")

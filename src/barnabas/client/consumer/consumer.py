@@ -1,12 +1,13 @@
-"""Provides the consumer, which reads partitions chosen by `assign` or by a group (`subscribe`).
+"""Provides the consumer, which reads partitions that are chosen with `assign` or by a group
+(`subscribe`).
 
     async with Consumer("localhost:9092", group_id="readers") as consumer:
         consumer.subscribe(["test"])
         records = await consumer.poll(1_000)
 
-Each record of a partition is returned once, in order, starting at the position: the group's
-committed offset if there is one, otherwise the offset that `auto.offset.reset` selects. The
-consumer serves one task at a time.
+Each record of a partition is returned once and in order. The first position is the group's
+committed offset, or the offset that `auto.offset.reset` selects if there is no committed offset.
+Only one task may use the consumer at a time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Consumer(Polls):
-    """Reads partitions within one event loop, for one task at a time.
+    """Reads partitions within one event loop. Only one task may use it at a time.
 
     Args:
         bootstrap_servers: "host:port,..." or a list of such strings; or a mapping of options that
@@ -57,8 +58,8 @@ class Consumer(Polls):
     Raises:
         ConfigError: an option is unknown or has an invalid value; the error names the option.
 
-    Methods that take partitions accept one, several or a list, each a TopicPartition or a plain
-    pair of topic and number.
+    Methods that take partitions accept one partition, several partitions or a list. Each may be a
+    TopicPartition or a plain pair of topic and number.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class Consumer(Polls):
     # ---- lifecycle ----
 
     async def start(self) -> None:
-        """Connect; `async with` does this automatically.
+        """Connect. With `async with`, this is done automatically.
 
         Raises:
             NoBrokersAvailable: none of `bootstrap.servers` answered; each was asked once.
@@ -153,11 +154,13 @@ class Consumer(Polls):
         self._has_started = True
 
     async def close(self, *, autocommit: bool = True) -> None:
-        """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave and disconnect.
+        """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave the group and
+        disconnect.
 
-        A static member does not leave, since it may return within `session.timeout.ms`. Leaving is
-        best effort: it waits at most one second for a response. In other tasks, an iteration ends,
-        and a poll raises ClientClosed. Further calls do nothing.
+        A static member does not leave its group, because it may return within `session.timeout.ms`.
+        The response to leaving is awaited for one second at most. Other tasks that iterate over the
+        consumer stop, and a poll in another task raises ClientClosed. Closing a closed consumer
+        does nothing.
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
@@ -186,7 +189,8 @@ class Consumer(Polls):
     stop = close  # the name in other clients
 
     async def interrupt(self) -> None:
-        """End another task's poll with ClientClosed, and reject further polls, before `close`."""
+        """Before `close`, end the poll of another task with ClientClosed, and reject further polls.
+        """
         self._credit = 0
         self._is_closed = True
         if self._poller is None or self._poller is asyncio.current_task():
@@ -196,7 +200,8 @@ class Consumer(Polls):
         await shielded(self._poll_over)
 
     def stop_auto_commit(self) -> None:
-        """Stop auto commit: some of the records read may not have been processed."""
+        """Stop auto commit, because some of the records that were read may not have been processed.
+        """
         if self._commits is not None:
             self._commits.stop_auto_commit()
 
@@ -210,7 +215,9 @@ class Consumer(Polls):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close without auto commit if there was an exception: records may be unprocessed."""
+        """Close the consumer; after an exception, do so without auto commit, as records may be
+        unprocessed.
+        """
         await self.close(autocommit=kind is None)
 
     # ---- what to read ----
@@ -220,7 +227,7 @@ class Consumer(Polls):
         topics: Iterable[str] | re.Pattern[str],
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Share these topics with the other members of the group, from the next `poll` on.
+        """Join the group at the next `poll`, and share these topics with its other members.
 
         Replaces the previous subscription.
 
@@ -248,22 +255,25 @@ class Consumer(Polls):
         group.subscribe(Subscription(topics, listener, exclude_internal=exclude))
 
     async def unsubscribe(self) -> None:
-        """Leave the group, as `close` does, and drop all partitions, assigned by hand or not."""
+        """Leave the group, as `close` does, and drop all partitions, including those assigned by
+        hand.
+        """
         await self._let_go("the consumer unsubscribed")
         self._assignment.replace([])
         self._cluster.metadata.hold([])
 
     def subscription(self) -> list[str]:
-        """Return the subscribed topics; for a pattern, the known topics that it matches."""
+        """Return the subscribed topics. For a pattern, these are the known topics that match it."""
         return list(self._group.names()) if self._group is not None else []
 
     def assign(self, topic_partitions: arguments.Partitions) -> None:
-        """Read these partitions from now on; those already assigned keep their positions.
+        """Read these partitions from now on. Partitions that were already assigned keep their
+        positions.
 
-        Other consumers do not affect this: a `group.id` only determines where committed offsets are
-        read and stored. A partition that cannot be read yet (its topic does not exist, or it has no
-        leader) does not delay other partitions; the consumer logs a warning and keeps looking for
-        it.
+        Other consumers do not affect this assignment: the `group.id` only determines where
+        committed offsets are read and stored. A partition that cannot be read yet (its topic does
+        not exist, or it has no leader) does not delay other partitions; the consumer logs a warning
+        and keeps looking for it.
 
         Raises:
             ValueError: after `subscribe`.
@@ -279,11 +289,13 @@ class Consumer(Polls):
         self._cluster.metadata.hold([topic for topic, _ in names], create=True)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the assigned partitions, chosen by hand or, as of the last poll, by the group."""
+        """Return the assigned partitions: those assigned by hand, or those that the group assigned
+        by the last poll.
+        """
         return self._assignment.names()
 
     def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
-        """Continue at this offset.
+        """Continue reading a partition at this offset.
 
         Raises:
             ValueError: the offset is negative, or the partition is not assigned.
@@ -291,15 +303,17 @@ class Consumer(Polls):
         self._state(topic_partition).seek(arguments.whole_number(offset, "offset"))
 
     async def seek_to_beginning(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the first record of these partitions (or of all, if none are given)."""
+        """Go to the first record of these partitions, or of all assigned partitions if none are
+        given.
+        """
         await self._seek_by("earliest", topic_partitions)
 
     async def seek_to_end(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the end of these partitions (or of all, if none are given)."""
+        """Go to the end of these partitions, or of all assigned partitions if none are given."""
         await self._seek_by("latest", topic_partitions)
 
     async def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the group's offsets; without one, a partition follows `auto.offset.reset`.
+        """Go to the group's committed offsets, or follow `auto.offset.reset` where there is none.
 
         Raises:
             InvalidGroupId: there is no `group.id`.
@@ -328,11 +342,11 @@ class Consumer(Polls):
         return state.position
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return all known positions in the assigned partitions.
+        """Return the position of each assigned partition, if known.
 
-        Each position has the leader epoch of the last record, as in `commit_sync()`. This method is
-        meant for `send_offsets_to_transaction`: from the epoch, a consumer that starts at the
-        offset recognises a deposed leader, and waits for its successor (KIP-320).
+        Each position includes the leader epoch of the last record, as in `commit_sync()`. Pass the
+        result to `send_offsets_to_transaction`: a consumer that starts at the offset uses the epoch
+        to detect a deposed leader, and then waits for the new leader (KIP-320).
         """
         from barnabas.client.consumer.commits import (
             positions,  # imported only if needed, as in the constructor
@@ -341,7 +355,8 @@ class Consumer(Polls):
         return positions(self._assignment)
 
     async def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
-        """Return the number of offsets from the position to the end that brokers currently report.
+        """Return the distance in offsets between the position and the end that the brokers report
+        now.
 
         Args:
             topic_partitions: assigned partitions; if none are given, all that are assigned.
@@ -352,19 +367,22 @@ class Consumer(Polls):
         return {name: max(ends[name] - await self.position(name), 0) for name in names}
 
     def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
-        """Return the lag as of the last fetch, without a request, or None before the first."""
+        """Return the lag as of the last fetch, without sending a request, or None before the first
+        fetch.
+        """
         state = self._state(topic_partition)
         committed = self._config.isolation_level == "read_committed"
         end = state.last_stable_offset if committed else state.high_watermark
         return None if end < 0 or state.position < 0 else max(end - state.position, 0)
 
     def highwater(self, topic_partition: tuple[str, int]) -> int | None:
-        """Return the high watermark as of the last fetch, or None before the first."""
+        """Return the high watermark as of the last fetch, or None before the first fetch."""
         found = self._state(topic_partition).high_watermark
         return None if found < 0 else found
 
     def pause(self, *topic_partitions: arguments.Partitions) -> None:
-        """Return no records of these partitions until `resume`; they stay assigned."""
+        """Stop returning records of these partitions until `resume`. The partitions stay assigned.
+        """
         for state in self._states(topic_partitions):
             state.paused = True
 
@@ -380,7 +398,7 @@ class Consumer(Polls):
     # ---- the group ----
 
     async def commit_sync(self, offsets: Offsets | None = None) -> None:
-        """Commit the offsets, and return once they are stored (CO-4).
+        """Commit offsets, and return once they are stored (CO-4).
 
         Args:
             offsets: of the next record to read, by partition, as int or OffsetAndMetadata; None:
@@ -401,9 +419,10 @@ class Consumer(Polls):
     def commit_async(
         self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None
     ) -> None:
-        """Commit in the background, making one attempt, in the order of the calls.
+        """Commit in the background with a single attempt. Commits are sent in the order of the
+        calls.
 
-        The event loop calls `when_done(offsets, error)`; without a callback, errors are only
+        `when_done(offsets, error)` is called on the event loop. Without a callback, errors are only
         logged.
         """
         if when_done is not None:
@@ -413,7 +432,8 @@ class Consumer(Polls):
     async def committed(
         self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the group's committed offsets for these partitions; None where there is none.
+        """Return the group's committed offset for each of these partitions, or None if there is
+        none.
 
         Args:
             topic_partitions: one, several or a list; they need not be assigned.
@@ -426,7 +446,8 @@ class Consumer(Polls):
         return {name: found.get(name) for name in names}
 
     def group_metadata(self) -> GroupMetadata:
-        """Return this consumer's membership of its group, for `send_offsets_to_transaction`."""
+        """Return this consumer's membership of its group, to pass to `send_offsets_to_transaction`.
+        """
         return self._required_group().metadata()
 
     async def _let_go(self, reason: str) -> None:

@@ -1,8 +1,9 @@
-"""Reads one partition's part of a fetch response, and the records in it. Pure.
+"""Reads the part of a fetch response that contains one partition, and the records in it. Pure.
 
-A chunk consists of whole batches, as brokers send them; the first may begin before the requested
-offset. With `read_committed`, the records of aborted transactions are skipped: for each, the broker
-lists the producer and the first offset, and an abort marker in the data shows the end (KIP-98).
+A chunk consists of whole batches, as sent by the broker, and the first batch may begin before the
+requested offset. With `read_committed`, the records of aborted transactions are skipped. The broker
+lists the producer and the first offset of each aborted transaction; an abort marker in the data
+shows where the transaction ends (KIP-98).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from barnabas.types import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
-    """A record as a consumer returns it; key and value are bytes unless there are deserializers."""
+    """A record as returned by a consumer. The key and the value are bytes unless there are
+    deserializers.
+    """
 
     topic: str
     partition: int
@@ -54,9 +57,9 @@ class AbortedTransaction(NamedTuple):
 
 
 class FetchedBytes(NamedTuple):
-    """The raw record batches of one partition, with the offsets that the broker reported.
+    """The raw record batches of one partition, with the offsets reported by the broker.
 
-    `records` is a view of the response and keeps all of it in memory.
+    `records` is a view of the response, so it keeps the whole response in memory.
     """
 
     records: memoryview  # whole batches; the caller skips records below `offset`
@@ -69,7 +72,7 @@ class FetchedBytes(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """How far the batches of a chunk have been accepted."""
+    """Records how far the batches of a chunk have been accepted."""
 
     end: int
     next_offset: int
@@ -77,7 +80,7 @@ class _Taken(NamedTuple):
 
 
 class Chunk:
-    """One partition's records in a fetch response."""
+    """The records of one partition in a fetch response."""
 
     __slots__ = (
         "aborted",
@@ -107,12 +110,14 @@ class Chunk:
         self.aborted = tuple(aborted)
 
     def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
-        """Find the end of the intact batches with plausible offsets, which `next_offset` follows.
+        """Find the end of the intact batches whose offsets are plausible. `next_offset` is the
+        offset after them.
 
-        No checksum covers a batch's length and base offset. Compaction leaves gaps, but batches
-        never overlap, and no batch is above the high watermark. A batch after a gap is accepted if
-        the next batch is consistent with it. If the last batch follows a gap, it is left to the
-        next fetch, which begins with it. Raises CorruptData if the first batch is damaged.
+        The checksum of a batch does not cover its length and base offset. Compaction leaves gaps,
+        but batches never overlap, and no batch is above the high watermark. A batch after a gap is
+        accepted if the next batch is consistent with it. If the last batch follows a gap, it is not
+        accepted yet: the next fetch begins with this batch. Raises CorruptData if the first batch
+        is damaged.
         """
         end, reason = 0, ""
         before: _Taken | None = None  # up to any doubtful batch after a gap
@@ -161,14 +166,15 @@ class Chunk:
         )
 
     def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
-        """Yield the records from `offset` on. Raises CorruptData with the location."""
+        """Yield the records from `offset` on. Raises CorruptData, which states the location."""
         for records in self.lists(check_crcs=check_crcs):
             yield from records
 
     def lists(self, *, check_crcs: bool) -> Iterator[list[ConsumerRecord]]:
-        """Yield the records of each batch, from `offset` on.
+        """Yield a list of records for each batch, from `offset` on.
 
-        Raises CorruptData, as `iterate` does, after yielding the records before the damaged record.
+        Raises CorruptData, as `iterate` does, but only after yielding the records before the
+        damaged record.
         """
         try:
             for position, header in self._visible_batches(check_crcs):
@@ -185,7 +191,9 @@ class Chunk:
             raise CorruptData(f"partition {self.topic_partition}: {error}") from error
 
     def _read(self, position: int, header: BatchHeader, found: list[ConsumerRecord]) -> None:
-        """Append the records of one batch to `found`, including those before a damaged record."""
+        """Append the records of one batch to `found`. The records before a damaged record are
+        included.
+        """
         if header.magic != 2:
             records = records_of(self.records, position, header)
         else:
@@ -218,7 +226,7 @@ class Chunk:
         )
 
     def _visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield the batches that the user may see: no markers, no aborted records."""
+        """Yield the batches that the user may see, omitting markers and aborted records."""
         # The broker lists aborted transactions by first offset. Skip a producer's batches from that
         # offset until the abort marker; its later transactions are unaffected.
         ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)

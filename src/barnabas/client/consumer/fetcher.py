@@ -1,19 +1,20 @@
-"""Fetches the assigned partitions, slightly ahead of the user (CO-1).
+"""Fetches data of the assigned partitions, slightly ahead of what the user reads (CO-1).
 
-At most one request per broker is in flight. It covers each partition of that broker with too little
-buffered data: while the user processes one chunk, the next is fetched. Fetch sessions are not used
-(session id 0, epoch -1): every request lists all its partitions.
+At most one request per broker is in flight. It asks for each of the broker's partitions that has
+too little data buffered, so the next chunk is fetched while the user processes the current one.
+Fetch sessions are not used (session id 0, epoch -1), so every request lists all of its partitions.
 
-With `client.rack`, a leader may direct the consumer to a follower (KIP-392). The follower is used
-for `metadata.max.age.ms`, or until it fails; then the leader is asked again. After a failure,
-requests omit the rack for a while, because the leader might choose the unreachable follower again.
+If `client.rack` is set, a leader may direct the consumer to a follower (KIP-392). The follower is
+used until it fails, for `metadata.max.age.ms` at most; then the leader is asked again. After a
+failure, requests omit the rack for a while, because otherwise the leader might choose the same
+unreachable follower.
 
-`queued.max.messages.kbytes` limits the data fetched but not yet polled. Each request first reserves
-memory for the largest possible response; without enough memory, nothing is fetched ahead. If the
-user is waiting, a fetch is always sent: data buffered for paused partitions may be dropped to make
-room, and is refetched later.
+`queued.max.messages.kbytes` limits the amount of data that has been fetched but not polled. Each
+request first reserves memory for the largest possible response. If there is not enough memory,
+nothing is fetched ahead. If the user is waiting, a fetch is sent in any case: to make room, data
+that is buffered for paused partitions may be dropped and fetched again later.
 
-A leader must validate all doubtful positions before it is sent any fetch.
+No fetch is sent to a leader until it has validated all doubtful positions.
 """
 
 from __future__ import annotations
@@ -63,14 +64,16 @@ Requested = list[tuple[AssignedPartition, int, int]]  # (state, its generation, 
 
 
 class _Preferred(NamedTuple):
-    """A follower to read from, and the time at which to return to the leader."""
+    """A follower to read from, and the time at which to go back to the leader."""
 
     broker_id: int
     until_ms: int
 
 
 class Fetcher:
-    """Sends a consumer's fetches, and queues the resulting chunks until a poll takes them."""
+    """Sends the fetch requests of a consumer, and queues the resulting chunks until a poll takes
+    them.
+    """
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, assignment: Assignment) -> None:
         self._cluster = cluster
@@ -101,7 +104,8 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def follow_leaders(self) -> None:
-        """Apply new leaders; buffered records of a doubtful position are dropped."""
+        """Apply leader changes. Buffered records are dropped if their position has become doubtful.
+        """
         view = self._cluster.metadata.view
         if view.generation != self._followed:
             self._followed = view.generation
@@ -109,10 +113,11 @@ class Fetcher:
                 self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Send a fetch to each broker without one in flight whose partitions need data.
+        """Send a fetch to each broker that has no fetch in flight and leads partitions that need
+        data.
 
-        With `ahead`, only records known to exist are fetched. A broker holds requests for future
-        records, which would delay the partitions that the user reads next.
+        With `ahead`, only records that are known to exist are fetched. A broker holds a request for
+        records that do not exist yet, which would delay the partitions that the user reads next.
         """
         room = self._room()
         if room <= 0 and ahead:
@@ -161,7 +166,7 @@ class Fetcher:
         return limit_bytes - self.chunks.size_bytes - self._reserved_bytes
 
     async def wait(self, until_ms: int) -> bool:
-        """Wait for a chunk, an error, or the end of a backoff. Returns False if time is up."""
+        """Wait for a chunk, an error, or the end of a backoff. Returns False if the time is up."""
         now_ms = self._clock.monotonic_ms()
         wake_ms = until_ms
         for state in self._assignment:
@@ -178,11 +183,11 @@ class Fetcher:
         return True
 
     def wake(self) -> None:
-        """End the wait, because a position lookup has succeeded or failed."""
+        """Stop waiting, because a position lookup has succeeded or failed."""
         self._arrived.set()
 
     def raise_error(self) -> None:
-        """Raise a partition's pending error, once."""
+        """Raise the pending error of a partition. Each error is raised only once."""
         for state in self._assignment:
             if state.error is not None:
                 error, state.error = state.error, None
@@ -191,7 +196,8 @@ class Fetcher:
     # ---- the source of a partition ----
 
     def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
-        """Return the follower that the leader chose, or else the leader, or None if unknown."""
+        """Return the follower chosen by the leader, otherwise the leader, or None if it is unknown.
+        """
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
         self._follow(state)
@@ -209,7 +215,7 @@ class Fetcher:
         return view.leader(topic_partition)
 
     def _warn(self, state: AssignedPartition, now_ms: int) -> None:
-        """Log why this partition cannot be fetched, and what to do about it."""
+        """Log why this partition cannot be fetched, and what the user can do about it."""
         is_ahead = state.is_doubtful and state.leader_epoch < state.epoch
         kind = FencedLeaderEpoch if is_ahead else LeaderNotAvailable
         if not self._unserved.is_news(state.topic_partition, kind, now_ms):
@@ -235,8 +241,8 @@ class Fetcher:
     def _start_in_new_topic(self, state: AssignedPartition) -> None:
         """Start from the beginning, because the topic was deleted and recreated (CO-5).
 
-        No record of the new topic has been read yet. If its log already extends past the old
-        position, continuing there would skip the beginning.
+        No record of the new topic has been read yet. The log of the new topic may already be longer
+        than the old position; continuing at that position would skip the beginning.
         """
         self.on_new_topic(state.topic_partition)
         reset = self._config.auto_offset_reset
@@ -277,7 +283,7 @@ class Fetcher:
         ask: Callable[[BrokerAddress, list[AssignedPartition]], Awaitable[None]],
         reserved_bytes: int = 0,
     ) -> None:
-        """Send a request about these partitions, and handle any failure."""
+        """Send a request that concerns these partitions, and handle any failure."""
         for state in states:
             state.fetching = True
         try:
@@ -413,9 +419,11 @@ class Fetcher:
             state.error = broker_error(code, f"fetching from {state.topic_partition}")
 
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
-        """Handle an out-of-range position after new metadata has confirmed the leader (CO-5).
+        """Handle a position that is out of range, once new metadata has confirmed the leader
+        (CO-5).
 
-        A deposed leader unaware of its successor rejects offsets written at that successor.
+        A deposed leader that does not know its successor rejects offsets that the successor has
+        written.
         """
         reset = self._config.auto_offset_reset
         metadata = self._cluster.metadata
@@ -443,7 +451,7 @@ class Fetcher:
             state.seek_by(reset)
 
     def _resume_leaderless(self) -> None:
-        """End the backoff of partitions without a leader, because new metadata has arrived."""
+        """End the backoff of partitions that have no leader, because new metadata has arrived."""
         for state in self._leaderless:
             state.not_before_ms = 0
         if self._leaderless:

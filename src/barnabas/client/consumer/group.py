@@ -1,4 +1,4 @@
-"""Carries out a consumer's part in its group, and applies the group's assignments.
+"""Performs a consumer's part in the rebalances of its group, and applies the assignments.
 
     poll: still a member, nothing changed?  -> read on
           else: commit, call the listener, revoke everything -> join -> take the assignment
@@ -6,9 +6,9 @@
     cooperative-sticky: join while reading on -> take the assignment: revoke what moves to
           another member, add what is new; join again if something was revoked (KIP-429)
 
-All of this happens inside `poll`: the assignment never changes between polls, though a join
-continues in the background. The module also watches the metadata for topics that match a pattern
-and, on the group's leader, for changed partition counts (AS-1).
+All of this happens inside `poll`, so the assignment never changes between polls. Only a join
+continues in the background. The module also watches the metadata for topics that match a pattern.
+In the leader of the group, it also watches for changes in the number of partitions (AS-1).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class Group:
-    """Carries out a consumer's rebalances: revoke, join, assign."""
+    """Carries out the rebalances of a consumer: revoke, join, assign."""
 
     def __init__(
         self,
@@ -81,7 +81,8 @@ class Group:
         return self._subscription is not None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Subscribe from the next poll on, which revokes the previous subscription's partitions."""
+        """Subscribe as of the next poll, which revokes the partitions of the previous subscription.
+        """
         self._subscription = subscription
         self._may_create = subscription.pattern is None
         self._commits.who = self._who
@@ -90,16 +91,16 @@ class Group:
         return self._subscription.names if self._subscription is not None else ()
 
     def metadata(self) -> GroupMetadata:
-        """Return the member and generation of the last assignment.
+        """Return the member id and the generation of the last assignment.
 
-        They outlast the membership. Once the group has removed this member and reassigned its
-        partitions, a transaction with their records must be rejected, but a commit without a
-        generation would be accepted (KIP-447).
+        They are kept after the membership ends. Once the group has removed this member and
+        reassigned its partitions, a transaction with records of these partitions must be rejected.
+        A commit without a generation would be accepted (KIP-447).
         """
         return self._read_as
 
     def reads_alone(self) -> None:
-        """Record that partitions are assigned by hand."""
+        """Record that the partitions are assigned by hand."""
         self._read_as = self._membership.metadata
 
     async def leave(self, reason: str) -> None:
@@ -124,10 +125,11 @@ class Group:
     # ---- polling ----
 
     async def poll(self, deadline_ms: int) -> bool:
-        """Join the group if needed and wait for an assignment; return False if time runs out.
+        """Join the group if necessary and wait for an assignment. Returns False if the time runs
+        out.
 
         Raises any error that keeps this consumer out of its group, such as FencedInstanceId, and
-        the listener's exceptions.
+        any exception from the listener.
         """
         membership = self._membership
         # Each iteration takes one step, depending on the state: give up, exchange or join.
@@ -164,7 +166,7 @@ class Group:
             await self._finish_join(joining)
 
     async def _finish_join(self, joining: asyncio.Task[list[TopicPartition]]) -> None:
-        """Apply the outcome of a finished join."""
+        """Apply the result of a completed join."""
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
@@ -183,7 +185,7 @@ class Group:
             await self._take(assigned)
 
     async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
-        """Wait until the join is complete or time is up.
+        """Wait until the join is complete or the time is up.
 
         An incomplete join continues in the background.
         """
@@ -222,7 +224,9 @@ class Group:
         return await self._membership.join(subscription.names, self._count_partitions, owned)
 
     async def _give_up_before_join(self, until_ms: int) -> bool:
-        """Give up all partitions or, if cooperative, those of topics no longer subscribed to."""
+        """Give up all partitions. A cooperative member gives up only those of topics it no longer
+        subscribes to.
+        """
         subscription = self._subscription
         assert subscription is not None
         kept: list[TopicPartition] = []
@@ -258,7 +262,7 @@ class Group:
         return True
 
     async def _take(self, assigned: Sequence[TopicPartition]) -> None:
-        """Read the partitions of an eager assignment; the rest were revoked before the join."""
+        """Read the partitions of an eager assignment. All others were revoked before the join."""
         self._read_as = self._membership.metadata
         self._assignment.replace(assigned)
         self._cluster.metadata.track(name.topic for name in assigned)
@@ -273,10 +277,12 @@ class Group:
             self._membership.ask_rejoin(f"revoked {counted(moved, 'partition')}")
 
     async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
-        """Revoke the partitions that this member has lost, and add the new ones (KIP-429).
+        """Revoke the partitions that this member has lost, and add the ones that it has gained
+        (KIP-429).
 
-        The new owner receives a revoked partition only after this member has rejoined without it.
-        Returns False if time is up before the commit is done; the caller tries again.
+        The new owner receives a revoked partition only after this member has rejoined without the
+        partition. Returns False if the time runs out before the commit is done. The caller tries
+        again later.
         """
         kept, new = changes(self._assignment.names(), assigned)
         if not await self._give_up(kept, until_ms):
@@ -290,9 +296,10 @@ class Group:
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
-        """Call the listener, for at most max.poll.interval.ms, the limit between two polls.
+        """Call the listener. It may take max.poll.interval.ms at most, which is the limit between
+        two polls.
 
-        As in the Java client, a member whose listener hangs leaves the group.
+        As in the Java client, a member leaves the group if its listener hangs.
         """
         is_polling = self._membership.is_polling
         self.poll_ended()
@@ -329,8 +336,8 @@ class Group:
     def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
         """Handle a rejected commit.
 
-        If a rebalance has started since, raise RebalanceInProgress; otherwise, rejoin or end the
-        membership.
+        If a rebalance has started in the meantime, raise RebalanceInProgress. Otherwise, rejoin the
+        group or end the membership.
         """
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
@@ -374,7 +381,7 @@ class Group:
                 )
 
     async def _look(self, subscription: Subscription) -> None:
-        """Look up the topics that currently match the pattern."""
+        """Look up which topics match the pattern now."""
         # Request all topics: in the classic protocol, the client applies the pattern, not the
         # broker.
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)

@@ -1,10 +1,11 @@
-"""Encodes the messages that a coordinator relays between a group's members and leader. Pure.
+"""Encodes the messages that the coordinator relays between the members and the leader of a group.
+Pure.
 
     member -> leader: subscription    leader -> member: assignment
 
-`protocol.consumer_protocol` defines the layout; this module defines the user data of a sticky
-member. The user data lists the member's former partitions: as the eager protocol revokes all
-partitions before a join, the list of owned partitions in the subscription stays empty. A
+The layout is defined in `protocol.consumer_protocol`. This module defines the user data of a sticky
+member, which lists the member's former partitions. The eager protocol revokes all partitions before
+a join, so an eager member leaves the list of owned partitions in its subscription empty. A
 cooperative member keeps its partitions while it joins, and lists them in the subscription
 (KIP-429).
 """
@@ -29,11 +30,11 @@ from barnabas.protocol.wire import INT32, Array
 from barnabas.types import TopicPartition, by_topic
 
 STICKY: Final = "sticky"
-"""The name of the assignor whose members list their former partitions in the user data."""
+"""The name of the sticky assignor, whose members list their former partitions in the user data."""
 
 
 class GroupMember(NamedTuple):
-    """A group member, as described to the group's leader."""
+    """A member of a group, as described to the group's leader."""
 
     member_id: str
     topics: tuple[str, ...]
@@ -43,12 +44,14 @@ class GroupMember(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """Ranks static members first, by the id that survives a restart (KIP-345)."""
+        """The sort key that puts static members first, ordered by the id that survives a restart
+        (KIP-345).
+        """
         return self.instance_id is None, self.instance_id or self.member_id
 
 
 class Held(NamedTuple):
-    """A joining member's former partitions, and the ones it still owns."""
+    """The partitions that a joining member had before, and those that it still owns."""
 
     had: Sequence[TopicPartition] = ()  # the partitions of its last assignment
     generation: int = -1  # the generation of that assignment; -1: none
@@ -56,11 +59,11 @@ class Held(NamedTuple):
 
 
 GroupAssignment = dict[str, list[TopicPartition]]
-"""Each member's partitions, by member id; an empty list if it has none."""
+"""The partitions of each member, by member id. The list is empty if the member has none."""
 
 
 class StickyUserData(Message):
-    """Kafka's StickyAssignorUserData; its oldest form has no generation."""
+    """Kafka's StickyAssignorUserData. The oldest form of it has no generation."""
 
     previous_assignment: list[TopicPartitions] = field(Array(TopicPartitions))
     generation: int = field(INT32, versions="1+", default=-1)
@@ -72,7 +75,8 @@ def encode_subscription(
     held: Held,
     rack_id: str | None = None,
 ) -> bytes:
-    """Encode a subscription; for the sticky assignor, include the member's former partitions."""
+    """Encode a subscription. For the sticky assignor, it includes the member's former partitions.
+    """
     user_data = None
     if assignor == STICKY:
         out = bytearray()

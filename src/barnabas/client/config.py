@@ -395,7 +395,7 @@ def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:
-    """Disable idempotence if other options conflict with it (PR-6), unless the user requested it.
+    """Disable idempotence if other options conflict with it (PR-6). Raise if the user requested it.
     """
     conflict = None
     if config.acks != -1:

@@ -1,9 +1,9 @@
-"""Finds the coordinators of groups and transactional ids, and finds them again when they move.
+"""Finds the coordinators of groups and transactional ids, and finds them again after they move.
 
-Requests to a coordinator use a separate connection. Responses arrive in the order of the requests:
-on the data connection, a fetch waiting for records would delay every heartbeat behind it. A join
-waits for the other members, so a finder created with `aside` uses a third connection, which leaves
-the second free for heartbeats and commits.
+Requests to a coordinator use a separate connection. Responses arrive in the order of the requests,
+so on the data connection a fetch that waits for records would delay every heartbeat sent after it.
+A join waits for the other members, so a finder created with `aside` uses a third connection, and
+the second connection remains free for heartbeats and commits.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CoordinatorFinder:
         self._retries = RetryLog(MOMENT_MS)
 
     async def nodes(self, keys: Iterable[str]) -> dict[str, BrokerAddress]:
-        """Return the coordinator of each key. Raises the first KafkaError, or Unreachable."""
+        """Return the coordinator node of each key. Raises the first KafkaError, or Unreachable."""
         wanted = list(keys)
         unknown = [key for key in wanted if key not in self._nodes]
         if unknown:
@@ -90,9 +90,10 @@ class CoordinatorFinder:
     async def call(
         self, key: str, api: Api, request: Message, answer: type[M], timeout_ms: int | None = None
     ) -> M:
-        """Send a request to the coordinator of `key`. Raises Unreachable or an error of `nodes`.
+        """Send a request to the coordinator of `key`. Raises Unreachable or any error that `nodes`
+        raises.
 
-        `timeout_ms` replaces `request.timeout.ms` for a response that may take longer.
+        `timeout_ms` replaces `request.timeout.ms` if the response may take longer.
         """
         channel = await self.channel(key)
         try:
@@ -104,7 +105,9 @@ class CoordinatorFinder:
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
-        """Raise the response's error; forget the coordinator if the error means that it moved."""
+        """Raise the error in the response. If it shows that the coordinator has moved, forget the
+        coordinator.
+        """
         # These errors mean that another broker, or none, has the key's partition. A broker that is
         # still loading it is the right one.
         if code in _ELSEWHERE:
@@ -122,7 +125,9 @@ class CoordinatorFinder:
         return node._replace(node_id=node.node_id - self._connections)
 
     def hang_up(self, key: str) -> None:
-        """Close the connection, because a broker reads no requests behind an unanswered one."""
+        """Close the connection, because a broker reads no further requests until it has answered
+        this one.
+        """
         node = self._nodes.get(key)
         channel = None if node is None else self._cluster.pool.ready_channel(node)
         if channel is not None:
@@ -147,7 +152,7 @@ class CoordinatorFinder:
         self._warn(key, type(error), str(error))
 
     def _warn(self, key: str, kind: type[BarnabasError], why: str) -> None:
-        """Log why callers are kept waiting; they retry until a coordinator is found."""
+        """Log why callers have to wait. They retry until a coordinator is found."""
         if self._retries.is_news(key, kind, self._cluster.seams.clock.monotonic_ms()):
             subject = self._subject(key)
             _log.warning("the coordinator of %s is not available, retrying: %s", subject, why)

@@ -1,7 +1,7 @@
-"""Defines the errors that arise on the client's side of the connection.
+"""Defines the errors that originate on the client's side of the connection.
 
-A broker's errors are `KafkaError`s; this module defines all others. Each message states the address
-or the partition and, if possible, a remedy.
+Errors from a broker are `KafkaError`s; all other errors are defined in this module. Each message
+names the address or the partition and suggests a remedy if possible.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from barnabas.errors import (
 from barnabas.types import TopicPartition
 
 AUTHENTICATION_ERRORS = (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState)
-"""The errors that mean that the broker does not admit this client; retrying does not help."""
+"""The errors with which a broker refuses to admit this client. Retrying does not help."""
 
 
 class Unreachable(BarnabasError):
-    """A broker could not be reached or did not answer. Always retriable."""
+    """A broker could not be reached or did not respond. Always retriable."""
 
 
 class ConnectionLost(Unreachable):
-    """The connection could not be made, or ended during a request: the outcome is unknown."""
+    """The connection failed, or ended before the response to a request: the outcome is unknown."""
 
 
 class CorruptAnswer(ConnectionLost, CorruptData):
-    """A response could not be read, which ended the connection: the outcome is unknown."""
+    """A response could not be decoded, so the connection was closed: the outcome is unknown."""
 
 
 class NoAnswer(Unreachable):
@@ -39,19 +39,19 @@ class NoAnswer(Unreachable):
 
 
 class NoBrokersAvailable(Unreachable):
-    """No server of `bootstrap.servers`, nor any broker known from them, could be reached."""
+    """No server in `bootstrap.servers` could be reached, and no broker known from them."""
 
 
 class DeliveryTimedOut(BarnabasError):
-    """A batch was not acknowledged within `delivery.timeout.ms`; it may still be stored."""
+    """A batch was not acknowledged within `delivery.timeout.ms`. It may still be stored."""
 
 
 class BufferFull(BarnabasError):
-    """There was no room in `buffer.memory` within `max.block.ms`."""
+    """No room became available in `buffer.memory` within `max.block.ms`."""
 
 
 class InvalidTopicName(InvalidTopic, ValueError, code=InvalidTopic.code, name=InvalidTopic.name):
-    """No topic can have this name."""
+    """The name is not a valid topic name."""
 
 
 class SerializationError(BarnabasError, ValueError):
@@ -59,18 +59,18 @@ class SerializationError(BarnabasError, ValueError):
 
 
 class RecordDeserializationError(SerializationError):
-    """A record that was read cannot be deserialized: `seek` to `offset` + 1 skips it."""
+    """A record cannot be deserialized. To skip it, `seek` to `offset` + 1."""
 
     topic_partition: TopicPartition
     offset: int
 
 
 class MissingLibrary(BarnabasError, ImportError):
-    """A library that this method needs is not installed; the message says how to install it."""
+    """A library that this method needs is not installed. The message says how to install it."""
 
 
 class UnknownPartition(BarnabasError):
-    """The topic has no partition with this number, even in fresh metadata."""
+    """The topic has no partition with this number, even according to fresh metadata."""
 
 
 class NoOffsetForPartition(BarnabasError):
@@ -78,10 +78,10 @@ class NoOffsetForPartition(BarnabasError):
 
 
 class LogTruncated(NoOffsetForPartition):
-    """The log lost records that were read, and `auto.offset.reset` is `none` (KIP-320).
+    """The log has lost records that were read, and `auto.offset.reset` is `none` (KIP-320).
 
-    An out-of-sync replica was elected, or a disk lost the end of the log. `diverged_at` is the
-    first offset at which the log differs from the records that were read, if known.
+    An out-of-sync replica was elected leader, or a disk lost the end of the log. `diverged_at` is
+    the first offset at which the log differs from the records that were read, if known.
     """
 
     topic_partition: TopicPartition
@@ -90,17 +90,17 @@ class LogTruncated(NoOffsetForPartition):
 
 
 class CommitFailed(BarnabasError):
-    """The group has removed this member; another member will reread its latest records."""
+    """The group has removed this member. Another member will read its latest records again."""
 
 
 class TransactionAborted(BarnabasError):
-    """The record was not sent because its transaction was aborted first."""
+    """The record was not sent, because its transaction had been aborted."""
 
 
 class RecordsPurged(BarnabasError):
     """The record was not sent because `purge` was called.
 
-    Its outcome is unknown if it was waiting for a retry.
+    If the record was waiting for a retry, the outcome is unknown.
     """
 
 
@@ -109,18 +109,21 @@ class ClientClosed(BarnabasError):
 
 
 class ClientFailed(BarnabasError):
-    """A client task failed due to a bug (`__cause__`): close the client, and report the bug.
+    """A task of the client failed because of a bug (`__cause__`). Close the client, and report the
+    bug.
 
-    Waiting callers, and records without an outcome, fail with this error.
+    Waiting callers fail with this error, as do all records whose outcome is not known yet.
     """
 
 
 class ConcurrentUse(BarnabasError):
-    """Another thread or task is using the consumer, which serves only one at a time."""
+    """Another thread or task is using the consumer, which can be used by only one at a time."""
 
 
 def closed_too_early() -> ClientClosed:
-    """Return the error for a record without an outcome by the time limit of `close`."""
+    """Return the error for a record that has no outcome yet when the time limit of `close` is
+    reached.
+    """
     return ClientClosed(
         "the producer was closed before the record was acknowledged, within the timeout_ms of "
         "close(): raise it; a record that was sent may be stored anyway"
@@ -142,13 +145,15 @@ def log_truncated(
 
 
 def broker_error(code: int, subject: str, message: str | None = None) -> KafkaError:
-    """Turn a broker's error code into an exception, with its message or meaning."""
+    """Turn a broker's error code into an exception, with the broker's message or the code's
+    meaning.
+    """
     kind = error_for_code(code)
     return kind(f"{subject}: {message or kind.meaning}")
 
 
 def reason(kind: type[KafkaError] | KafkaError) -> str:
-    """Return the error's Kafka name and its meaning."""
+    """Return the Kafka name of the error and its meaning."""
     return f"{kind.name}: {kind.meaning.rstrip('.')}"
 
 

@@ -1,4 +1,5 @@
-"""Passes SystemExit and the like from user code to whoever runs the event loop."""
+"""Passes SystemExit and similar exceptions from user code to the caller that runs the event loop.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ from typing import NoReturn
 
 
 def raise_on_loop(error: BaseException) -> None:
-    """Make the running loop raise `error` in a separate turn; without a loop, raise it directly.
+    """Let the running loop raise `error` in a turn of its own. Without a loop, raise it
+    immediately.
 
-    This lets the current turn finish its work, such as a response's other callbacks and batches.
+    The current turn can then finish its work, such as the remaining callbacks and batches of a
+    response.
     """
     try:
         loop = asyncio.get_running_loop()

@@ -1,12 +1,12 @@
-"""Calls a client's interceptors (`interceptor.classes`, PR-10): user code run for each record.
+"""Calls the interceptors of a client (`interceptor.classes`, PR-10), user code run for each record.
 
     producer: on_send(record) -> record    on_acknowledgement(metadata, error)
     consumer: on_consume(records) -> records    on_commit(offsets)
     both: close()
 
-An interceptor has at least one of its client's methods. Interceptors are called in the order in
-which the option lists them, each with the result of the previous one. If one raises, the error is
-logged and the record remains unchanged.
+An interceptor has at least one of the methods for its kind of client. Interceptors are called in
+the order in which the option lists them, and each receives the result of the previous one. If an
+interceptor raises an error, the error is logged and the record stays as it was.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Method = Callable[..., Any]
 
 
 class Interceptors:
-    """Calls a client's interceptors, in order; falsy if there are none."""
+    """Calls the interceptors of a client in order. It is falsy if there are none."""
 
     def __init__(self, interceptors: Sequence[object]) -> None:
         self._all = interceptors
@@ -39,18 +39,19 @@ class Interceptors:
         return bool(self._all)
 
     def on_send(self, record: T) -> T:
-        """Return the record to send; runs before the serializers and the partitioner."""
+        """Return the record to send. This is called before the serializers and the partitioner."""
         return self._pass_through(self._methods("on_send"), record)
 
     def on_acknowledgement(self, metadata: object, error: BaseException | None) -> None:
-        """Report a record's outcome: its RecordMetadata (offset -1 if it failed) and its error.
+        """Report the outcome of a record: its RecordMetadata (offset -1 if it failed) and its
+        error.
 
-        Called on the client's loop, so it must be quick.
+        This is called on the client's event loop, so it must not take long.
         """
         self._notify(self._methods("on_acknowledgement"), metadata, error)
 
     def on_consume(self, records: T) -> T:
-        """Return the records for the poll to return."""
+        """Return the records that the poll returns."""
         return self._pass_through(self._methods("on_consume"), records)
 
     def on_commit(self, offsets: object) -> None:
@@ -58,7 +59,7 @@ class Interceptors:
         self._notify(self._methods("on_commit"), offsets)
 
     def close(self) -> None:
-        """Close each interceptor that has a `close` method; further calls do nothing."""
+        """Close each interceptor that has a `close` method. Further calls do nothing."""
         # Closed interceptors receive no further record failures.
         methods = self._methods("close")
         self._all = ()

@@ -1,10 +1,11 @@
-"""Provides options that make our clients behave like Kafka 2.3's with default settings.
+"""Provides the options with which our clients behave like Kafka 2.3's clients with default
+settings.
 
     from barnabas.client import SyncProducer, kafka_2_3
 
     producer = SyncProducer("localhost:9092", **kafka_2_3.PRODUCER)
 
-Override them with your own options: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
+To override them, add your own options: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
 """
 
 from __future__ import annotations

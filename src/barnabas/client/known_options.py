@@ -1,8 +1,8 @@
-"""Lists the options of all Kafka clients, any of which may appear in a client config file.
+"""Lists the options of all Kafka clients. Any of them may appear in a client's config file.
 
-A file serves several programs, so a command accepts the options of every client and silently
-ignores those that it does not use. It warns only about names unknown to every client of Kafka 3.9:
-such a name is mistyped, and the intended option keeps its default.
+A config file may be shared by several programs, so a command accepts the options of every client
+and silently ignores those that it does not use. It warns only about names that no client of Kafka
+3.9 knows: such a name is probably a typing error, which leaves the intended option at its default.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KAFKAS: Final = frozenset(
         "partitioner_ignore_keys",
     }
 )
-"""Kafka's producer, consumer and admin options that none of our tables contain."""
+"""The options of Kafka's producer, consumer and admin client that are in none of our tables."""
 
 _KNOWN: Final = frozenset(
     {
@@ -42,11 +42,11 @@ _KNOWN: Final = frozenset(
 
 
 _PREFIXES: Final = (*SECURITY_PREFIXES, "config_providers_", "metrics_context_")
-"""The prefixes of security options, which are rejected if unknown, and of plug-in options."""
+"""The prefixes of security options, which are rejected if unknown, and those of plug-in options."""
 
 
 def unknown_options(names: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each name that no client recognises, with the nearest known name."""
+    """Yield a line for each name that no client recognises, with the most similar known name."""
     for name in names:
         own = name.strip().replace(".", "_")
         if own in _KNOWN or own.startswith(_PREFIXES):

@@ -159,7 +159,7 @@ class AssignedPartition:
         )
 
     def wants(self, now_ms: int, most_buffered: int) -> bool:
-        """Return whether data can be fetched for this partition."""
+        """Return whether data should be fetched for this partition now."""
         return (
             self.reset is None
             and not self.paused

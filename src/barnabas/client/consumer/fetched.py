@@ -72,7 +72,7 @@ class FetchedBytes(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """Records how far the batches of a chunk have been accepted."""
+    """How far the batches of a chunk have been accepted."""
 
     end: int
     next_offset: int

@@ -44,8 +44,7 @@ class GroupMember(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """The sort key that puts static members first, ordered by the id that survives a restart
-        (KIP-345).
+        """The sort key that puts static members first, by the id that survives a restart (KIP-345).
         """
         return self.instance_id is None, self.instance_id or self.member_id
 
@@ -113,7 +112,7 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
 
 
 def _decode_user_data(data: bytes | None) -> StickyUserData:
-    """Decode the user data; unreadable data means no former partitions, as in Kafka."""
+    """Decode the user data. If it is unreadable, there are no former partitions, as in Kafka."""
     # Version 1 added the generation (KIP-341). Try the longer form first, because the data carries
     # no version.
     for version in (1, 0):
@@ -131,7 +130,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """Decode a member's partitions; empty data means none. Raises CorruptData."""
+    """Decode a member's partitions. Empty data is an empty list. Raises CorruptData."""
     if not data:
         return []
     _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)

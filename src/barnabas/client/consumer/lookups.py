@@ -1,4 +1,5 @@
-"""Asks brokers for topics, and for partition offsets: the first, the last, or by time."""
+"""Asks brokers about topics and about the offsets of partitions: the first, the last, or by time.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Lookups:
     async def beginning_offsets(
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
-        """Return the offset of each partition's first record (or of its end, if it is empty).
+        """Return the offset of the first record of each partition, or the end offset if it is
+        empty.
 
         Args:
             topic_partitions: one partition or a list; they need not be assigned.
@@ -46,17 +48,19 @@ class Lookups:
     async def end_offsets(
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
-        """Return the offset after each partition's last record that this consumer may read.
+        """Return the end offset of each partition, after the last record that this consumer may
+        read.
 
-        With `read_committed`, this is at most the start of the first open transaction. Arguments
-        and errors are as for `beginning_offsets`.
+        With `read_committed`, the end offset is not beyond the start of the first open transaction.
+        The arguments and the errors are the same as for `beginning_offsets`.
         """
         return await self._ends(topic_partitions, LATEST)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Return the offset of each partition's first record at or after the timestamp.
+        """Return the offset of the first record in each partition that is not older than a
+        timestamp.
 
         Args:
             timestamps: ms since the epoch (UTC), by partition.
@@ -81,7 +85,7 @@ class Lookups:
     # ---- topics ----
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Ask a broker for a topic's partition numbers.
+        """Ask a broker for the partition numbers of a topic.
 
         Raises:
             UnknownTopicOrPartition: the topic does not exist; the call does not create it.
@@ -95,9 +99,10 @@ class Lookups:
     partitions_for_topic = partitions_for  # the name in other clients
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """Return the partitions that have a leader, according to the consumer's metadata.
+        """Return the partitions that have a leader according to the consumer's metadata.
 
-        A broker is asked only about an unknown topic. Errors are as for `partitions_for`.
+        A broker is asked only if the topic is unknown. The errors are the same as for
+        `partitions_for`.
         """
         view = await self._cluster.metadata.topic(
             arguments.topic_name(topic), self._api_timeout_ms, create=False
@@ -122,9 +127,9 @@ class Lookups:
         }
 
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """Return the ids (KIP-516), 16 bytes each, of the existing topics that have one.
+        """Return the topic ids (KIP-516), 16 bytes each, of those topics that exist and have an id.
 
-        A recreated topic has a different id.
+        A topic that was deleted and recreated has a different id.
         """
         return {
             topic.name or "": bytes(topic.topic_id)

@@ -1,15 +1,14 @@
-"""Manages a consumer's membership in its group: joining, staying alive and leaving (classic
-protocol).
+"""Manages a consumer's group membership: joining, staying alive and leaving (classic protocol).
 
     join:  JoinGroup (waits for the other members) -> leader: assign -> SyncGroup -> partitions
     then:  Heartbeat every heartbeat.interval.ms, independent of the user's calls
 
-Invariant: a generation is valid until the coordinator ends it. After that, the coordinator rejects
-the generation's commits and heartbeats: it never recognises two readers of a partition. `group`
-revokes partitions and calls the listener. With the eager protocol, a member owns nothing while it
-joins. With the cooperative protocol, it keeps its partitions until an assignment removes them
-(KIP-429). If its membership ends during a join, those partitions are lost; the join then raises
-instead of rejoining as a new member.
+Invariant: a generation is valid until the coordinator ends it. The coordinator then rejects commits
+and heartbeats of this generation, so it never accepts two readers of a partition. The module
+`group` revokes partitions and calls the listener. With the eager protocol, a member owns nothing
+while it joins. With the cooperative protocol, it keeps its partitions until an assignment removes
+them (KIP-429). If the membership ends during a join, these partitions are lost, and the join raises
+an error instead of rejoining as a new member.
 """
 
 from __future__ import annotations
@@ -72,11 +71,11 @@ _LEAVE_S = 1.0  # how long to wait for a response to LeaveGroup
 _NO_GENERATION = -1
 
 CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
-"""Counts the partitions of topics, for the leader; unknown topics are omitted."""
+"""Counts the partitions of topics, for the leader. Unknown topics are omitted."""
 
 
 class Membership:
-    """A consumer's membership in its group: sends the requests that acquire, keep and end it."""
+    """A consumer's membership in its group. Sends the requests that start, maintain and end it."""
 
     def __init__(
         self,
@@ -112,16 +111,17 @@ class Membership:
 
     @property
     def is_cooperative(self) -> bool:
-        """True if the member keeps its partitions while it joins (KIP-429).
+        """Whether the member keeps its partitions while it joins (KIP-429).
 
-        As in Kafka, this requires that all of its assignors are cooperative: the group may choose
-        an eager assignor next time, which ignores current owners.
+        As in Kafka, all of its assignors must be cooperative. Otherwise, the group might next
+        choose an eager assignor, which ignores the current owners.
         """
         return all(assignor.is_cooperative for assignor in self._assignors)
 
     @property
     def metadata(self) -> GroupMetadata:
-        """The metadata for commits, without a generation while this consumer is not a member."""
+        """The group metadata for commits. It has no generation while this consumer is not a member.
+        """
         return GroupMetadata(
             self._config.group_id, self._generation, self._member_id, self._instance_id
         )
@@ -138,14 +138,15 @@ class Membership:
         self._polled_at_ms = self._clock.monotonic_ms()
 
     def ask_rejoin(self, reason: str) -> None:
-        """Make the next poll rejoin."""
+        """Make the next poll rejoin the group."""
         if not self.rejoin_reason:
             _log.info("group %r: rejoining: %s", self._config.group_id, reason)
             self.rejoin_reason = reason
             self._on_news()
 
     def lose(self, error: KafkaError) -> None:
-        """End the membership, as the group has; its partitions belong to other members."""
+        """End the membership locally, because the group has ended it and reassigned the partitions.
+        """
         if isinstance(error, FencedInstanceId):
             self._fence()
             return
@@ -159,10 +160,11 @@ class Membership:
         self.ask_rejoin(str(error))
 
     def check_fenced(self) -> None:
-        """Raise FencedInstanceId, on this and every later call, if this consumer has been fenced.
+        """Raise FencedInstanceId, now and on every later call, if this consumer has been fenced.
 
-        Rejoining would take the instance id back from the other consumer, which would do the same:
-        the two would alternate forever, processing the same records (KIP-345).
+        If this consumer rejoined, it would take the instance id back from the other consumer, which
+        would then do the same. The two consumers would alternate forever and process the same
+        records (KIP-345).
         """
         if self.is_fenced:
             raise FencedInstanceId(
@@ -190,11 +192,12 @@ class Membership:
         count_partitions: CountPartitions,
         owned: Sequence[TopicPartition] = (),
     ) -> list[TopicPartition]:
-        """Take part in rebalances until one yields an assignment, and return it.
+        """Take part in rebalances until one of them yields an assignment, and return the
+        assignment.
 
         Retries transient errors. Raises other errors, such as GroupMaxSizeReached,
-        InconsistentGroupProtocol or FencedInstanceId. If there are `owned` partitions, it also
-        raises the errors in MEMBERSHIP_OVER: the partitions no longer belong to this member.
+        InconsistentGroupProtocol or FencedInstanceId. If there are `owned` partitions, the errors
+        in MEMBERSHIP_OVER are raised too, because this member no longer owns the partitions.
         """
         await self._stop_heart()
         self._held = self._held._replace(owned=owned)
@@ -237,7 +240,7 @@ class Membership:
             return assigned
 
     def _forget(self, error: BarnabasError, *, keep_generation: bool) -> None:
-        """Drop the parts of the identity that an error invalidates."""
+        """Drop those parts of the member's identity that the error invalidates."""
         if isinstance(error, UnknownMemberId):
             self._member_id = ""
         is_passing = isinstance(error, Unreachable | RebalanceInProgress) or (
@@ -292,7 +295,9 @@ class Membership:
     async def _assign(
         self, joined: JoinGroupResponse, count_partitions: CountPartitions
     ) -> dict[str, list[TopicPartition]]:
-        """Compute the assignment, as the leader, with the assignor that the group chose."""
+        """As the leader of the group, compute the assignment with the assignor that the group
+        chose.
+        """
         assignor = ASSIGNORS.get(joined.protocol_name or "")
         if assignor is None:
             raise InconsistentGroupProtocol(
@@ -342,7 +347,7 @@ class Membership:
     async def _live(self) -> None:
         """Send heartbeats until the group ends the membership or the user stops polling.
 
-        An unanswered heartbeat does not delay the check of `max.poll.interval.ms`.
+        The check of `max.poll.interval.ms` is not delayed by a heartbeat without a response.
         """
         # Two tasks run: one sends heartbeats, and this one monitors the polls.
         beating = asyncio.create_task(self._beat())
@@ -410,7 +415,7 @@ class Membership:
         self._coordinators.check(group_id, answer.error_code)
 
     async def _leave_overdue(self) -> None:
-        """Leave the group, because the user has taken too long between polls (KIP-62)."""
+        """Leave the group, because the user waited too long before the next poll (KIP-62)."""
         limit_ms = self._config.max_poll_interval_ms
         reason = (
             f"no poll within {limit_ms} ms (max.poll.interval.ms): process faster, raise it, or "
@@ -429,7 +434,9 @@ class Membership:
     # ---- leaving ----
 
     def abandon_join(self) -> None:
-        """Close the connection of an unanswered join; the broker reads no requests behind it."""
+        """Close the connection of an unanswered join, because the broker reads no further requests
+        from it.
+        """
         self._joins_at.hang_up(self._config.group_id)
 
     async def leave(self, reason: str) -> None:
@@ -444,9 +451,10 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Try to send LeaveGroup; if that fails, the session times out.
+        """Try to send LeaveGroup. If this fails, the group removes the member after the session
+        timeout.
 
-        A coordinator too slow to respond still receives the request.
+        A coordinator that is too slow to respond still receives the request.
         """
         # A static member stays in its group for session.timeout.ms, because it may return
         # (KIP-345).
@@ -474,6 +482,6 @@ class Membership:
 
 
 MEMBERSHIP_OVER = (UnknownMemberId, IllegalGeneration)
-"""The errors that report that the group has removed this member, which may rejoin."""
+"""The errors that report that the group has removed this member. The member may rejoin."""
 
 _AGAIN = (Unreachable, RebalanceInProgress, *MEMBERSHIP_OVER)

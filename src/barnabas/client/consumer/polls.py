@@ -2,8 +2,9 @@
 
     poll -> auto commit -> rebalance if one is due -> buffered records, else fetch and wait
 
-One poll runs at a time. Records come from the chunks that the fetcher has buffered. `_reading` is
-the chunk in use; an iteration takes records from it without a poll for each.
+Only one poll runs at a time. Records are taken from the chunks that the fetcher has buffered.
+`_reading` is the chunk in use, from which an iteration takes records without polling for each of
+them.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class Polls(Lookups):
         self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
-        """Return the partition's state. Raises ValueError if it is not assigned, or TypeError."""
+        """Return the state of a partition. Raises ValueError if it is not assigned, or TypeError.
+        """
         return self._assignment.of(arguments.topic_partition(topic_partition))
 
     def _states(
@@ -77,10 +79,11 @@ class Polls(Lookups):
     async def poll(
         self, timeout_ms: float = 0, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """Return up to `max.poll.records` records as soon as there are any, or none if time is up.
+        """Return up to `max.poll.records` records as soon as any are available, or none at the
+        timeout.
 
-        A poll takes part in the group's rebalances. For auto commit, records of earlier polls count
-        as processed.
+        Polling also takes part in the rebalances of the group. With auto commit, the records of
+        earlier polls count as processed.
 
         Args:
             timeout_ms: how long to wait for the first record.
@@ -110,7 +113,9 @@ class Polls(Lookups):
         timeout_ms: float = 0,
         max_records: int | None = None,
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Poll, and return the records by partition, only of these partitions if any are given."""
+        """Poll, and return the records by partition. If partitions are given, read only these
+        partitions.
+        """
         only = self._only(topic_partitions)
         records = await self._poll_records(self._most(max_records), only, timeout_ms)
         found: dict[TopicPartition, list[ConsumerRecord]] = {}
@@ -119,9 +124,10 @@ class Polls(Lookups):
         return found
 
     async def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
-        """Wait for the next record (from these partitions, if any are given) and return it.
+        """Wait for the next record and return it. If partitions are given, read only these
+        partitions.
 
-        Errors are as for `poll`. The position advances record by record.
+        The errors are the same as for `poll`. The position advances record by record.
         """
         only = self._only(topic_partitions)
         while True:
@@ -134,11 +140,11 @@ class Polls(Lookups):
                 return records[0]
 
     def __aiter__(self) -> Self:
-        """Iterate over all records until the consumer is closed: `async for record in consumer`.
+        """Iterate over the records until the consumer is closed: `async for record in consumer`.
 
-        For auto commit, a record counts as processed when the next record is requested. After a
-        `break`, the last record counts as processed only at the next poll or `close`. Errors are as
-        for `poll`; the iteration may continue after them.
+        With auto commit, a record counts as processed once the next record is requested. After a
+        `break`, the last record counts as processed only at the next poll or `close`. The errors
+        are the same as for `poll`, and the iteration may be continued after an error.
         """
         return self
 
@@ -154,9 +160,9 @@ class Polls(Lookups):
             raise
 
     def next_buffered(self) -> ConsumerRecord | None:
-        """Return the next record of an iteration, or None if a poll is due first.
+        """Return the next record of an iteration, or None if a poll must be made first.
 
-        A poll is due after `max.poll.records` records. This method needs no event loop.
+        A poll must be made after every `max.poll.records` records. This method needs no event loop.
         """
         # While a poll is running (in another task), the chunk in use may be given back at any time.
         if self._credit <= 0 or self._reading is None or self._poller is not None:
@@ -173,7 +179,7 @@ class Polls(Lookups):
     def _only(
         self, topic_partitions: tuple[arguments.Partitions, ...]
     ) -> frozenset[TopicPartition] | None:
-        """Return the requested partitions. Raises ValueError if any is not assigned."""
+        """Return the requested partitions. Raises ValueError if one of them is not assigned."""
         if not topic_partitions:
             return None
         return frozenset(state.topic_partition for state in self._states(topic_partitions))
@@ -188,24 +194,27 @@ class Polls(Lookups):
         return records
 
     async def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
-        """Return whole record batches as bytes, by partition; empty if none arrive in time.
+        """Return whole record batches as bytes, by partition. The result is empty if the time runs
+        out.
 
-        Positions move past the batches, as with `poll`. The first batch may begin before the
-        position: skip records below `FetchedBytes.offset`. Checksums are not verified.
+        Like `poll`, this moves the positions past the batches. The first batch may begin before the
+        position, so the caller must skip the records below `FetchedBytes.offset`. Checksums are not
+        verified.
         """
         return await self._poll(self._take_raw, timeout_ms)
 
     async def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
-        """Return the fetched records as a `pyarrow.Table`; empty if none arrive in time.
+        """Return the fetched records as a `pyarrow.Table`. The table is empty if the time runs out.
 
-        Columns: topic, partition (int32), offset (int64), timestamp (ms, UTC), timestamp_type
-        (int32: 0 set by the producer, 1 by the broker, -1 none), key and value (binary), and with
-        `with_headers` headers, a list of structs of key and value.
+        The columns are topic, partition (int32), offset (int64), timestamp (ms, UTC),
+        timestamp_type (int32: 0 if set by the producer, 1 if set by the broker, -1 if there is
+        none), key and value (binary). With `with_headers`, there is also a column headers, a list
+        of structs of key and value.
 
-        Like `poll`, it takes part in rebalances and commits, and positions move past the table's
-        records. It returns whole fetches (up to `max.partition.fetch.bytes` per partition)
-        regardless of the number of records. Keys and values are bytes: deserializers and
-        interceptors are not used.
+        Like `poll`, this method takes part in rebalances and commits, and moves the positions past
+        the records in the table. It returns whole fetches (up to `max.partition.fetch.bytes` per
+        partition), however many records they contain. Keys and values are bytes, because
+        deserializers and interceptors are not used.
 
         Raises:
             MissingLibrary: pyarrow or numpy is not installed.
@@ -229,12 +238,14 @@ class Polls(Lookups):
     async def poll_pandas(
         self, timeout_ms: float = 0, *, with_headers: bool = False
     ) -> pd.DataFrame:
-        """Return the fetched records as a `pandas.DataFrame`; `poll_arrow` is faster for much data.
+        """Return the fetched records as a `pandas.DataFrame`. `poll_arrow` is faster for large
+        amounts of data.
 
-        Columns and their dtypes: topic (object, str; pandas 3: str), partition (int32), offset
-        (int64), timestamp (datetime64[ms, UTC]), timestamp_type (int32), key and value (object,
-        bytes or None) and with `with_headers` headers (object: an array of dicts with key and
-        value, None where there are none). The index counts the rows.
+        The columns and their dtypes are topic (object, str; pandas 3: str), partition (int32),
+        offset (int64), timestamp (datetime64[ms, UTC]), timestamp_type (int32), key and value
+        (object, bytes or None). With `with_headers`, there is also a column headers (object: an
+        array of dicts with key and value, or None if a record has no headers). The index numbers
+        the rows.
 
         Raises:
             MissingLibrary: pandas, pyarrow or numpy is not installed.
@@ -253,7 +264,7 @@ class Polls(Lookups):
         return frame
 
     async def _poll(self, take: Callable[[], T], timeout_ms: float) -> T:
-        """Return the result of `take` as soon as it is not empty, or when time is up."""
+        """Return the result of `take` once it is not empty, or when the time is up."""
         arguments.duration(timeout_ms, "timeout_ms")
         if self._poller is not None:
             raise ConcurrentUse(
@@ -288,7 +299,8 @@ class Polls(Lookups):
             raise ClientClosed("the consumer is closed: create a new one")
 
     async def _poll_in_group(self, take: Callable[[], T], deadline_ms: int) -> T:
-        """Poll, and tell the group when the poll starts and ends (`max.poll.interval.ms`)."""
+        """Poll, and tell the group when the poll starts and when it ends (`max.poll.interval.ms`).
+        """
         if self._commits is not None:
             self._commits.auto_commit()
         if self._group is None or not self._group.is_subscribed:
@@ -318,13 +330,15 @@ class Polls(Lookups):
                 return take()
 
     async def _is_settled(self, deadline_ms: int) -> bool:
-        """Settle any rebalance that is due. Returns False if time is up first."""
+        """Complete any rebalance that is due. Returns False if the time runs out first."""
         if self._group is None or not self._group.is_subscribed:
             return True
         return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
-        """Look up missing positions, fetch from known ones and wait; return False if time is up."""
+        """Look up missing positions, fetch from the others and wait. Returns False if the time is
+        up.
+        """
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
         # A timeout whose deadline `_wake` sets costs less than a task per wait.
@@ -337,14 +351,14 @@ class Polls(Lookups):
             self._nap = None
 
     def _wake(self) -> None:
-        """End the wait for records, because the group needs this consumer."""
+        """Stop waiting for records, because the group needs this consumer."""
         if self._nap is not None and not self._nap.expired():
             self._nap.reschedule(asyncio.get_running_loop().time())
 
     def _take(
         self, most: int, only: Container[TopicPartition] | None = None
     ) -> list[ConsumerRecord]:
-        """Take up to `most` buffered records; raise a pending error only if there are none."""
+        """Take up to `most` buffered records. If there are none, raise a pending error."""
         records: list[ConsumerRecord] = []
         if self._group is not None and self._group.is_revoking:
             return records
@@ -358,7 +372,7 @@ class Polls(Lookups):
         return records
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
-        """Select a chunk of one of these partitions as the chunk in use, and return it."""
+        """Make a chunk of one of these partitions the chunk in use, and return it."""
         # Prefer a partly read chunk: otherwise, the partition's records would be out of order.
         if self._reading is not None:
             if only is None or self._reading.state.topic_partition in only:
@@ -378,7 +392,7 @@ class Polls(Lookups):
         )
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
-        """Take one fetched chunk of each partition; if there are none, raise a pending error."""
+        """Take one fetched chunk of each partition. If there are none, raise a pending error."""
         # Refetch the rest of a partly read chunk: it cannot be returned as bytes.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()

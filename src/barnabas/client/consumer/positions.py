@@ -1,10 +1,10 @@
-"""Finds a consumer's starting positions, from its group's offsets or by a rule (CO-5).
+"""Finds the starting positions of a consumer, either its group's offsets or by a rule (CO-5).
 
-For polls, lookups run concurrently: the coordinator is sent one request for all partitions that
-start at the group's offsets, and each leader one for the rest of its partitions. A partition
-without a topic, a leader or a response does not delay the others: polls return the available
-records, and the lookup is retried after the backoff or as soon as new metadata arrives. The next
-poll raises any permanent error.
+The lookups for polls run concurrently. The coordinator is sent one request for all partitions that
+start at the group's offsets, and each leader is sent one request for its other partitions. A
+partition without a topic, a leader or a response does not delay the other partitions: polls return
+the records that are available, and the lookup is retried after the backoff or as soon as new
+metadata arrives. A permanent error is raised by the next poll.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto
 
 
 class _Sought(NamedTuple):
-    """A partition being looked up; its response is valid only while the generation is unchanged."""
+    """A partition that is being looked up. The response is valid only if the generation has not
+    changed.
+    """
 
     state: AssignedPartition
     generation: int
@@ -44,7 +46,7 @@ class _Sought(NamedTuple):
 
 
 class Positions:
-    """Looks up starting positions, in the background for polls, or for a waiting caller."""
+    """Looks up starting positions, either in the background for polls or while a caller waits."""
 
     def __init__(
         self, cluster: Cluster, offsets: OffsetFinder, fetcher: Fetcher, auto_offset_reset: str
@@ -70,9 +72,9 @@ class Positions:
     # ---- for a poll ----
 
     def look_up(self, states: Iterable[AssignedPartition]) -> None:
-        """Start the lookups that are due; each response ends the fetcher's wait.
+        """Start the lookups that are due. Each response ends the wait of the fetcher.
 
-        Positions are set as the responses arrive; errors are stored with their partitions.
+        Positions are set as the responses arrive. Errors are stored with the partitions.
         """
         now_ms = self._clock.monotonic_ms()
         of_group: list[_Sought] = []
@@ -104,7 +106,7 @@ class Positions:
             self._begin(f"a lookup of offsets at {node}", those, self._start_by_rule(node, those))
 
     def _needs_metadata(self, state: AssignedPartition) -> bool:
-        """Return whether metadata is needed to find the partition's leader."""
+        """Return whether metadata is needed in order to find the leader of the partition."""
         metadata = self._cluster.metadata
         name = state.topic_partition
         topic = metadata.view.topics.get(name.topic)
@@ -189,19 +191,23 @@ class Positions:
                 self._fail(sought.state, error)
 
     def _retry(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Request metadata, and retry after the backoff."""
+        """Request new metadata, and retry after the backoff."""
         if self._is_news(state, type(error)):
             self._warn(state, str(error))
         self._pause(state)
         self._cluster.metadata.request_refresh()
 
     def _fail(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Let the next poll raise the error; polls then skip this partition for the backoff."""
+        """Let the next poll raise the error. Later polls skip this partition for the duration of
+        the backoff.
+        """
         state.error = error
         self._pause(state)
 
     def _resume(self) -> None:
-        """End the backoff of partitions whose topics did not exist: new metadata has arrived."""
+        """End the backoff of partitions whose topics did not exist, because new metadata has
+        arrived.
+        """
         for state in self._waiting:
             state.not_before_ms = 0
         if self._waiting:
@@ -222,10 +228,10 @@ class Positions:
     # ---- for a caller who waits ----
 
     async def find(self, states: Sequence[AssignedPartition]) -> None:
-        """Set the positions to the group's offsets, or by each partition's rule.
+        """Set the positions to the group's offsets, or according to the rule of each partition.
 
-        Raises the error of any partition left without a position, after at most
-        `default.api.timeout.ms`.
+        Raises the error of any partition that still has no position, after `default.api.timeout.ms`
+        at most.
         """
         await self._go_to_committed([state for state in states if state.reset == COMMITTED])
         # Partitions without a committed offset follow auto.offset.reset.

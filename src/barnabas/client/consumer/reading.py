@@ -1,7 +1,8 @@
-"""Returns a chunk's records in portions, deserialized one at a time. Pure.
+"""Returns the records of a chunk in portions, and deserializes them one at a time. Pure.
 
-The preceding records are returned before corrupt data or a failing deserializer becomes the
-partition's error. The position stays at that record, so that the user can seek past it.
+If data is corrupt or a deserializer fails, the preceding records are returned first; then the
+failure becomes the error of the partition. The position stays at the failing record, so that the
+user can seek past it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Deserialize = Callable[[ConsumerRecord], ConsumerRecord]
 def deserialization(
     key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None
 ) -> Deserialize | None:
-    """Return a function that deserializes a record's key and value; None if both stay bytes."""
+    """Return a function that deserializes the key and value of a record, or None if both stay
+    bytes.
+    """
     if key is None and value is None:
         return None
     from barnabas.client.serialization import deserialize  # imported only if used
@@ -43,7 +46,7 @@ def deserialization(
 
 
 class Reading:
-    """A chunk being read, and how far the user has read."""
+    """A chunk that is being read, and how far the user has read it."""
 
     __slots__ = ("_at", "_chunk", "_deserialize", "_generation", "_lists", "_records", "state")
 
@@ -64,7 +67,8 @@ class Reading:
         self._at = 0  # the index of the next record
 
     def next_record(self) -> ConsumerRecord | None:
-        """Return the next record of the batch in use; None if `take_into` must be called."""
+        """Return the next record of the batch in use, or None if `take_into` must be called first.
+        """
         state = self.state
         if (
             self._at >= len(self._records)
@@ -79,7 +83,8 @@ class Reading:
         return record
 
     def take_into(self, records: list[ConsumerRecord], most: int) -> bool:
-        """Fill `records` up to `most`; return False if the chunk is exhausted or was given back."""
+        """Fill `records` up to `most`. Returns False if the chunk is exhausted or was given back.
+        """
         state = self.state
         if not state.is_current(self._generation):
             return False  # the user called seek, or the partition was revoked
@@ -116,6 +121,6 @@ class Reading:
             state.advance(record.offset + 1, epoch)
 
     def give_back(self) -> None:
-        """Give up the remaining records, which will be refetched."""
+        """Give up the remaining records. They will be fetched again."""
         if self.state.is_current(self._generation):
             self.state.refetch()

@@ -1,8 +1,8 @@
-"""Finds the offsets that have records: some have none.
+"""Finds the offsets that contain a record, because some offsets do not.
 
-Transaction markers occupy offsets, compaction removes records without renumbering the others, and a
-read_committed consumer does not see aborted records. Only the batches show how many records a range
-contains, or where its last ten begin.
+A transaction marker occupies an offset, compaction removes records without renumbering the rest,
+and a read_committed consumer does not see aborted records. The number of records in a range, or the
+offset of the tenth record from the end, can only be found by reading the batches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SILENT_POLLS: Final = 120  # polls without records: a minute
 
 
 class Span(NamedTuple):
-    """A range of offsets of a partition."""
+    """A range of offsets in a partition."""
 
     begin: int
     end: int  # exclusive
@@ -30,11 +30,12 @@ class Span(NamedTuple):
 async def record_offsets(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], most: int | None = None
 ) -> dict[TopicPartition, array[int]]:
-    """Return the offsets of the records in these ranges, at the consumer's isolation level.
+    """Return the offsets of the records in these ranges that the consumer's isolation level lets it
+    see.
 
-    The consumer's assignment is replaced, and left empty. Reading a partition stops after `most`
-    records, but more may be returned. Raises CorruptData, or Unreachable if nothing arrives for a
-    minute.
+    The assignment of the consumer is replaced, and is empty afterwards. A partition is no longer
+    read once `most` records have been found, but more may be returned. Raises CorruptData, or
+    Unreachable if nothing arrives for a minute.
     """
     found = {name: array("q") for name in spans}
 
@@ -51,10 +52,10 @@ async def read_spans(
     spans: Mapping[TopicPartition, Span],
     take: Callable[[TopicPartition, FetchedBytes], bool],
 ) -> None:
-    """Read these ranges, passing each fetch to `take`, which returns True when satisfied.
+    """Read these ranges and pass each fetch to `take`, which returns True to stop.
 
-    The last fetch of a range may hold records after its end. Assignment and errors are as for
-    `record_offsets`.
+    The last fetch of a range may contain records after the end of the range. The assignment and the
+    errors are the same as for `record_offsets`.
     """
     unread = {name: span for name, span in spans.items() if span.begin < span.end}
     consumer.assign([])  # drops the old assignment and its pauses
@@ -80,11 +81,12 @@ async def read_spans(
 async def last_records(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], count: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each range's `count`-th last record, or its start if it has fewer.
+    """Return the offset of the `count`-th last record of each range, or its start if it has fewer
+    records.
 
-    It reads backwards, in ranges that double in size until they contain enough records: a long tail
-    of aborted records costs no more than its length. Assignment and errors are as for
-    `record_offsets`.
+    The partition is read backwards, in ranges that double in size until they contain enough
+    records, so the cost of a long tail of aborted records is proportional to its length. The
+    assignment and the errors are the same as for `record_offsets`.
     """
     starts: dict[TopicPartition, int] = {}
     missing = dict.fromkeys(spans, count)

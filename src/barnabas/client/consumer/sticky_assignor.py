@@ -1,12 +1,12 @@
 """Implements the sticky assignor, which balances first and then minimises moves (AS-4, AS-5).
 
-The algorithm (KIP-54) has three steps. First, members keep their partitions. Next, each unassigned
-partition, starting with those that have the fewest subscribers, goes to the subscriber with the
-fewest partitions. Finally, partitions move as long as the distribution becomes more even, if
-necessary along a chain of members: A may have to give to B, which shares a topic with it, so that B
-can give to C. Once no chain leads from a member to one with at least two partitions fewer, no
-assignment is more even (a semi-matching without a cost-reducing path is optimal). The outcome is
-therefore balanced for any subscriptions.
+The algorithm (KIP-54) has three steps. First, members keep the partitions they have. Next, each
+unassigned partition is given to the subscriber with the fewest partitions; partitions with few
+possible owners come first. Finally, partitions are moved for as long as this makes the distribution
+more even, if necessary along a chain of members: A may have to give to B, which shares a topic with
+it, so that B can give to C. Once there is no chain from a member to another member with at least
+two partitions fewer, no assignment is more even (a semi-matching without a cost-reducing path is
+optimal). The result is therefore balanced for any combination of subscriptions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> 
 
 
 def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember]) -> GroupAssignment:
-    """Return the assignment without partitions that another member still owns."""
+    """Return the assignment without the partitions that another member still owns."""
     owned = {member.member_id: frozenset(member.owned) for member in members}
     claims: dict[TopicPartition, int] = {}
     for partitions in owned.values():
@@ -67,9 +67,10 @@ class _Distribution:
         self._shelves: list[_Shelf] = []  # used while partitions move
 
     def _owners(self) -> dict[TopicPartition, int]:
-        """Return the owner of each partition; the claim with the latest generation counts.
+        """Return the owner of each partition. Of several claims, the one with the latest generation
+        counts.
 
-        If two claims share that generation, the partition has no owner.
+        If two claims have this generation, the partition has no owner.
         """
         owners: dict[TopicPartition, int | None] = {}
         latest: dict[TopicPartition, int] = {}
@@ -84,14 +85,15 @@ class _Distribution:
         return {partition: place for partition, place in owners.items() if place is not None}
 
     def keep(self) -> None:
-        """Leave each partition with its owner if the owner still subscribes to the topic."""
+        """Leave each partition with its owner if the owner is still subscribed to the topic."""
         subscribed = [frozenset(member.topics) for member in self.members]
         for partition, place in self._before.items():
             if partition.topic in subscribed[place]:
                 self.held[place][partition] = None
 
     def place_orphans(self) -> None:
-        """Assign each unowned partition to the subscriber with the fewest partitions (AS-4)."""
+        """Give each partition without an owner to the subscriber with the fewest partitions (AS-4).
+        """
         taken = {partition for held in self.held for partition in held}
         # Keep one heap, ordered by number of partitions, for each set of subscribers. The numbers
         # only grow: an outdated entry is too low, so it surfaces early enough to be corrected.
@@ -140,10 +142,12 @@ class _Distribution:
                 self.held[target][partition] = None
 
     def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
-        """Return the chain from `giver` moving the fewest kept partitions, and the members reached.
+        """Return the chain from `giver` that moves the fewest kept partitions, and the members
+        reached.
 
-        The search is by cost: 0 for a partition that is new to its holder, otherwise 1. Topics are
-        also nodes, because the holder of a topic's partition can give it to any subscriber.
+        Chains are searched in the order of their cost. Moving a partition costs 0 if the partition
+        is new to its holder, otherwise 1. Topics are nodes of the graph as well, because a member
+        can give a partition of a topic to any subscriber of the topic.
         """
         limit = len(self.held[giver]) - 2
         direct = self._direct(giver, limit)
@@ -187,9 +191,9 @@ class _Distribution:
         return steps
 
     def _direct(self, giver: int, limit: int) -> _Step | None:
-        """Return the first step that the search would consider, if it suffices.
+        """Return the first step that the search would consider, if this step is sufficient.
 
-        It usually does, which saves considering the giver's other topics.
+        It usually is, and then the giver's other topics need not be considered.
         """
         shelf = self._shelves[giver]
         topic = next(reversed(shelf.moved), None) or next(iter(shelf.topics))
@@ -199,9 +203,9 @@ class _Distribution:
 
 
 class _Shelf:
-    """A member's partitions by topic, and within a topic by their previous owner.
+    """The partitions of a member, by topic, and within a topic by previous owner.
 
-    A member with thousands of partitions can give them away one by one without a search.
+    This lets a member with thousands of partitions give them away one by one without a search.
     """
 
     __slots__ = ("moved", "place", "topics")
@@ -218,9 +222,10 @@ class _Shelf:
             self.moved[partition.topic] = None
 
     def take(self, topic: str, target: int) -> TopicPartition:
-        """Remove the partition to give to `target`.
+        """Remove a partition from the shelf, to be given to `target`.
 
-        Prefers a partition that `target` used to own, then one new to this member, then the last.
+        Prefers a partition that `target` used to own, then a partition that is new to this member,
+        and finally the last partition.
         """
         origins = self.topics[topic]
         origin: int | None = self.place

@@ -1,4 +1,4 @@
-"""Defines a consumer's subscription, and the listener for its partitions. Pure."""
+"""Defines a consumer's subscription, and the listener for changes in its partitions. Pure."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from barnabas.client import arguments
 from barnabas.types import TopicPartition
 
 ListenerResult = Awaitable[None] | None
-"""The result of a listener's method, which may be `def` or `async def`."""
+"""The result of a listener's method. The method may be defined with `def` or `async def`."""
 
 
 class RebalanceListener:
-    """Notified of partitions gained and lost, during `poll`, `unsubscribe` and `close`.
+    """Is notified of partitions gained and lost, during `poll`, `unsubscribe` and `close`.
 
     With an eager assignor, all partitions are revoked before each rebalance and assigned after it.
-    With cooperative-sticky alone, only partitions that change owners are revoked and assigned; the
-    rest are read throughout the rebalance (KIP-429).
+    If cooperative-sticky is the only assignor, only the partitions that change owners are revoked
+    and assigned; all others continue to be read during the rebalance (KIP-429).
 
     Subclass it and override the methods that you need, each as `def` or `async def`.
     """
 
     def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called before other members get these partitions: the last chance to commit."""
+        """Called before other members get these partitions. This is the last chance to commit."""
         return None
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with newly assigned partitions before they are read; may call `seek`.
+        """Called with newly assigned partitions before they are read. The method may call `seek`.
 
-        Called after every rebalance; the list is empty if this member got no new partitions.
+        Called after every rebalance. The list is empty if this member gained no partitions.
         """
         return None
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with partitions that other members have taken; it is too late to commit.
+        """Called with partitions that other members have taken over. It is too late to commit.
 
-        By default, it calls `on_partitions_revoked`.
+        The default implementation calls `on_partitions_revoked`.
         """
         return self.on_partitions_revoked(partitions)
 
@@ -51,7 +51,9 @@ def checked_listener(listener: object) -> None:
 
 
 class Subscription:
-    """A subscription by topic names or by a pattern; `names` contains the current topics."""
+    """A subscription by topic names or by a pattern. `names` contains the topics currently
+    included.
+    """
 
     __slots__ = ("_wanted", "exclude_internal", "listener", "names", "pattern")
 
@@ -62,7 +64,7 @@ class Subscription:
         *,
         exclude_internal: bool,
     ) -> None:
-        """Raises TypeError for a single name, or ValueError for none at all."""
+        """Raises TypeError for a single name, and ValueError if there are no names."""
         self.listener = listener or RebalanceListener()
         self.exclude_internal = exclude_internal
         self.pattern: re.Pattern[str] | None = None
@@ -89,7 +91,9 @@ class Subscription:
         return self.pattern.fullmatch(topic) is not None
 
     def match(self, topics: Mapping[str, bool]) -> bool:
-        """Match all topics (name -> is internal, TP-8), and return whether `names` has changed."""
+        """Match the pattern against all topics (name -> is internal, TP-8). Returns whether `names`
+        changed.
+        """
         if self.pattern is None:
             return False
         names = tuple(

@@ -1,6 +1,6 @@
 """Decodes fetched records into an Arrow table column by column, with no Python work per record.
 
-The module needs pyarrow and numpy, which are imported at the first `poll_arrow`; a data frame also
+The module needs pyarrow and numpy, which are imported by the first `poll_arrow`. A data frame also
 needs pandas.
 """
 
@@ -41,7 +41,7 @@ def require(method: str, libraries: Sequence[str]) -> None:
 def table_of(
     fetched: Mapping[TopicPartition, FetchedBytes], *, with_headers: bool, check_crcs: bool
 ) -> pa.Table:
-    """Return the records of these chunks, grouped by partition. Raises CorruptData."""
+    """Return the records of these chunks as a table, grouped by partition. Raises CorruptData."""
     import pyarrow as pa
 
     schema = _schema(with_headers)

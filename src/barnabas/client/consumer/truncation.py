@@ -1,8 +1,8 @@
-"""Asks leaders whether their logs contain the records that a consumer has read (KIP-320).
+"""Asks the leaders whether their logs contain the records that a consumer has read (KIP-320).
 
-If a leader was elected without being in sync, or its disk lost the end of its log, the position's
-epoch ends below the position in that log. A consumer that continued at its position would skip the
-records that replaced them.
+If a leader was elected without being in sync, or its disk lost the end of the log, the epoch of a
+consumer's position may end before the position in that log. A consumer that continued at its
+position would skip the records that have replaced the lost records.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ _CONSUMERS_FROM = 3  # earlier versions require permission for cluster actions
 
 
 class Truncation:
-    """Validates doubtful positions, and moves those whose records were truncated."""
+    """Validates doubtful positions, and moves a position if the records before it were truncated.
+    """
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
         self._cluster = cluster
         self._config = config
 
     async def settle(self, node: BrokerAddress, states: list[AssignedPartition]) -> None:
-        """Validate doubtful positions at this leader, and move those beyond its truncated log.
+        """Validate doubtful positions at this leader, and move those that lie beyond its truncated
+        log.
 
-        Makes one attempt, after which positions may still be doubtful. Raises Unreachable.
+        Makes a single attempt, after which positions may still be doubtful. Raises Unreachable.
         """
         doubtful = [(state, state.generation) for state in states]
         try:
@@ -97,7 +99,7 @@ class Truncation:
         state.not_before_ms = now_ms + self._cluster.config.retry_backoff_ms
 
     def _judge(self, state: AssignedPartition, answer: EpochEndOffset) -> None:
-        """Compare the position with the end of its epoch at the leader."""
+        """Compare a position with the end of its epoch in the leader's log."""
         # The response contains the end of the largest epoch in the leader's log that is not above
         # ours. If that end is not below the position, no record that was read is missing.
         is_known = answer.leader_epoch >= 0 and answer.end_offset >= 0

@@ -1,4 +1,4 @@
-"""Defines a group's lag, as of one observation. Pure."""
+"""Defines the lag of a group, as seen in one observation. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.types import TopicPartition
 
 
 class GroupLag(NamedTuple):
-    """A group, and the verdict on each partition that it reads."""
+    """A group, with the verdict on each partition that it reads."""
 
     group: GroupDescription
     verdicts: Mapping[TopicPartition, Verdict]
@@ -20,10 +20,10 @@ class GroupLag(NamedTuple):
 
     @property
     def together(self) -> LagSum:
-        """The total lag of all partitions."""
+        """The sum of the lags of all partitions."""
         return add_up(self.verdicts.values())
 
     @property
     def slowest(self) -> SlowMember | None:
-        """The member whose partitions need the most attention."""
+        """The member whose partitions need attention most."""
         return slowest_member(self.verdicts)

@@ -1,8 +1,8 @@
-"""Stores the samples that a group's verdict in one partition is based on. Pure.
+"""Stores the samples on which the verdict about a group in one partition is based. Pure.
 
-Consumers commit in steps, by default every five seconds. Between two commits, the lag only grows: a
-trend over arbitrary samples would depend on where in a step it starts and ends. Trends are
-therefore measured from commit to commit.
+Consumers commit at intervals, by default every five seconds. Between two commits, the lag only
+grows, so a trend over arbitrary samples would depend on where in an interval it starts and ends.
+Trends are therefore measured from one commit to another.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from barnabas.client.lag.sample import Sample
 
 WINDOW_MS: Final = 60_000
 PRESENT_MS: Final = 20_000
-"""Rates are measured over this time, or over the last four commits if those took longer."""
+"""Rates are measured over this period, or over the last four commits if they took longer."""
 _LEAST_MOVES: Final = 4
 _MOST_SAMPLES: Final = 1_200
 _MOST_ENDS: Final = 600
 _FLAT: Final = 0.05
-"""A lag is steady if it changes by less than this fraction of the records written and read."""
+"""A lag is steady if it changes by less than this fraction of the number of records written and
+read.
+"""
 
 
 class End(NamedTuple):
-    """An end offset of the log, and when it was first and last seen."""
+    """An end offset of the log, with the times at which it was first and last seen."""
 
     offset: int
     first_ms: int
@@ -33,7 +35,7 @@ class End(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How fast a partition is written and read, in offsets per second."""
+    """The rates at which a partition is written and read, in offsets per second."""
 
     write_rate: float
     read_rate: float
@@ -42,7 +44,7 @@ class Pace(NamedTuple):
 
 
 class History:
-    """The last minute's samples, and a few older facts."""
+    """The samples of the last minute, and a few older facts."""
 
     __slots__ = (
         "_ends",
@@ -62,7 +64,8 @@ class History:
         self.moved_at_ms: int | None = None  # when the offset was last seen to move
         self.moved_alone_at_ms: int | None = None  # ... while the partition had no member
         self.stalled_since_ms: int | None = None
-        """Since when the same member has left records unread and its offset unmoved."""
+        """The time since which the same member has left records unread without moving its offset.
+        """
 
     @property
     def last(self) -> Sample:

@@ -88,9 +88,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
 
 
 def whole_number(value: object, argument: str, least: int = 0, most: int = INT64_MAX) -> int:
-    """Return the value as an int if it is integral (numpy integers are accepted) and within the
-    bounds.
-    """
+    """Return the value as an int if it is integral (also for numpy) and within the bounds."""
     number = value if type(value) is int else _index(value, argument)
     if not least <= number <= most:
         raise ValueError(f"{argument}: {_shown(number)} is not between {least} and {most}")
@@ -108,9 +106,7 @@ def duration(value: object, argument: str) -> float:
 
 
 def data(value: object, argument: str) -> bytes | None:
-    """Return the value as bytes. A bytearray or memoryview is copied, because the caller may change
-    it later.
-    """
+    """Return bytes. A bytearray or memoryview is copied, because it may be changed later."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):
@@ -129,9 +125,7 @@ def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
-    """Return the headers of a record. They are given as a mapping or as pairs; values are bytes,
-    text or None.
-    """
+    """Return a record's headers, given as a mapping or as pairs. A value is bytes, text or None."""
     if value is None:
         return ()
     if isinstance(value, Mapping):

@@ -38,9 +38,7 @@ _CORRELATION_LIMIT = 2**31
 _NEXT_ADDRESS_S = 2.0  # the time limit for each address of a host but the last
 
 Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaitable[Connection]]
-"""Opens a connection. The arguments are a factory for the Connection, a host, a port and, for TLS,
-the TLS context.
-"""
+"""Opens a connection, given a factory for the Connection, a host, a port and any TLS context."""
 
 
 class Seams(NamedTuple):
@@ -95,9 +93,7 @@ async def _addresses(host: str, port: int) -> list[str]:
 async def _dial_address(
     make: Callable[[], Connection], at: tuple[str, str], port: int, tls: ClientTls | None
 ) -> Connection:
-    """Connect to one address of a host. `at` contains the host name (for the certificate) and the
-    address.
-    """
+    """Connect to one address. `at` contains the host name (for the certificate) and the address."""
     host, address = at
     if tls is not None:
         from barnabas.client.security.tls import dial_tls
@@ -192,8 +188,7 @@ class Channel:
             raise
 
     def _tls(self) -> ClientTls | None:
-        """Return the TLS context, or None if TLS is not used. Raises ConfigError if the settings
-        are unusable.
+        """Return the TLS context, or None without TLS. Raises ConfigError if a setting is unusable.
         """
         security = self._config.security
         if not security.protocol.uses_tls:
@@ -204,8 +199,8 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is usable: True from the end of the handshake until the connection
-        is lost.
+        """Whether the connection is usable: the handshake is complete and the connection is not
+        lost.
         """
         return self._error is None and bool(self._versions)
 
@@ -224,9 +219,7 @@ class Channel:
         return self._versions
 
     def version(self, api: Api, at_most: int | None = None) -> int:
-        """Return the highest version that the client and the broker both support. Raises
-        UnsupportedVersion.
-        """
+        """Return the highest version that both sides support. Raises UnsupportedVersion."""
         lowest, highest = self._versions.get(api.key, (0, -1))
         chosen = min(highest, api.max_version if at_most is None else min(at_most, api.max_version))
         if chosen < max(lowest, api.min_version):
@@ -400,9 +393,7 @@ class Channel:
         )
 
     def _end(self, error: BarnabasError) -> None:
-        """Fail the pending requests and close the channel. If called again, the first error is
-        kept.
-        """
+        """Fail the pending requests and close the channel. The first error is kept."""
         if self._error is None:
             self._error = error
         if self._timer is not None:

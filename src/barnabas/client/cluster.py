@@ -61,9 +61,7 @@ class Cluster:
         answer: type[M],
         at_most: int | None = None,
     ) -> M:
-        """Send a request to a broker in the highest version that both sides support (up to
-        `at_most`).
-        """
+        """Send a request in the highest version that both sides support (up to `at_most`)."""
         channel = await self.pool.channel(node)
         return await exchange(channel, api, request, answer, at_most)
 
@@ -77,8 +75,7 @@ class Cluster:
     async def call_controller(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """Send a request to the controller. If it is unknown, use any broker, which will reject the
-        request.
+        """Send a request to the controller or, if it is unknown, to any broker, which rejects it.
         """
         view = self.metadata.view
         node = view.nodes.get(view.controller_id)

@@ -29,9 +29,7 @@ It is called with a topic, a key and the partition numbers, and returns one of t
 
 
 Servers = str | Sequence[str] | Mapping[str, Any] | None
-"""A client's first argument: the servers, or a mapping of options that includes
-`bootstrap.servers`.
-"""
+"""A client's first argument: servers, or a mapping of options with `bootstrap.servers`."""
 
 
 class ClientConfig(NamedTuple):
@@ -229,8 +227,7 @@ def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
-    """Split `options` into the common options and the options of the class `own`, and check all
-    values.
+    """Split `options` into the common options and those of the class `own`, and check all values.
 
     Raises ConfigError, which names the option, its value and the valid values.
     """
@@ -378,9 +375,7 @@ def _as_float(value: Any) -> float | None:
 
 
 def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
-    """Check the security options. Loading the TLS files here lets the constructor report their
-    errors.
-    """
+    """Check the security options. The TLS files are loaded so that errors are reported early."""
     security = SecurityConfig(**secured)
     if security.protocol.uses_tls:
         from barnabas.client.security.tls import client_tls  # imported only where it is used
@@ -425,8 +420,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Require enough time to linger and to send one request. As in Java, a default that is too
-    short is raised.
+    """Require enough time to linger and send one request. As in Java, a shorter default is raised.
     """
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)

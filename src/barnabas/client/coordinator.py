@@ -90,8 +90,7 @@ class CoordinatorFinder:
     async def call(
         self, key: str, api: Api, request: Message, answer: type[M], timeout_ms: int | None = None
     ) -> M:
-        """Send a request to the coordinator of `key`. Raises Unreachable or any error that `nodes`
-        raises.
+        """Send a request to the coordinator of `key`. Raises Unreachable or an error of `nodes`.
 
         `timeout_ms` replaces `request.timeout.ms` if the response may take longer.
         """
@@ -105,9 +104,7 @@ class CoordinatorFinder:
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
-        """Raise the error in the response. If it shows that the coordinator has moved, forget the
-        coordinator.
-        """
+        """Raise the error in the response. If the coordinator has moved, forget it first."""
         # These errors mean that another broker, or none, has the key's partition. A broker that is
         # still loading it is the right one.
         if code in _ELSEWHERE:
@@ -125,8 +122,7 @@ class CoordinatorFinder:
         return node._replace(node_id=node.node_id - self._connections)
 
     def hang_up(self, key: str) -> None:
-        """Close the connection, because a broker reads no further requests until it has answered
-        this one.
+        """Close the connection: a broker reads no further requests until it has answered this one.
         """
         node = self._nodes.get(key)
         channel = None if node is None else self._cluster.pool.ready_channel(node)

@@ -109,8 +109,7 @@ class ClientClosed(BarnabasError):
 
 
 class ClientFailed(BarnabasError):
-    """A task of the client failed because of a bug (`__cause__`). Close the client, and report the
-    bug.
+    """A task of the client failed because of a bug (`__cause__`). Close it and report the bug.
 
     Waiting callers fail with this error, as do all records whose outcome is not known yet.
     """
@@ -121,9 +120,7 @@ class ConcurrentUse(BarnabasError):
 
 
 def closed_too_early() -> ClientClosed:
-    """Return the error for a record that has no outcome yet when the time limit of `close` is
-    reached.
-    """
+    """Return the error for a record without an outcome at the time limit of `close`."""
     return ClientClosed(
         "the producer was closed before the record was acknowledged, within the timeout_ms of "
         "close(): raise it; a record that was sent may be stored anyway"
@@ -145,9 +142,7 @@ def log_truncated(
 
 
 def broker_error(code: int, subject: str, message: str | None = None) -> KafkaError:
-    """Turn a broker's error code into an exception, with the broker's message or the code's
-    meaning.
-    """
+    """Turn a broker's error code into an exception, with the broker's message or a meaning."""
     kind = error_for_code(code)
     return kind(f"{subject}: {message or kind.meaning}")
 

@@ -8,8 +8,7 @@ from typing import NoReturn
 
 
 def raise_on_loop(error: BaseException) -> None:
-    """Let the running loop raise `error` in a turn of its own. Without a loop, raise it
-    immediately.
+    """Let the running loop raise `error` in a turn of its own. Without a loop, raise it directly.
 
     The current turn can then finish its work, such as the remaining callbacks and batches of a
     response.

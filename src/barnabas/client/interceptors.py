@@ -43,8 +43,7 @@ class Interceptors:
         return self._pass_through(self._methods("on_send"), record)
 
     def on_acknowledgement(self, metadata: object, error: BaseException | None) -> None:
-        """Report the outcome of a record: its RecordMetadata (offset -1 if it failed) and its
-        error.
+        """Report a record's outcome: its RecordMetadata (offset -1 if it failed) and its error.
 
         This is called on the client's event loop, so it must not take long.
         """

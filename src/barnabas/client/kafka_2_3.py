@@ -1,5 +1,4 @@
-"""Provides the options with which our clients behave like Kafka 2.3's clients with default
-settings.
+"""Provides the options that make our clients behave like Kafka 2.3's clients by default.
 
     from barnabas.client import SyncProducer, kafka_2_3
 

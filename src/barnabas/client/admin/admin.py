@@ -220,8 +220,7 @@ class Admin(
     async def create_topics(
         self, topics: NewTopic | str | Iterable[NewTopic | str], *, validate_only: bool = False
     ) -> None:
-        """Create topics, or only validate them. A topic given by name alone gets the broker's
-        defaults.
+        """Create topics, or only validate them. A topic given by name gets the broker's defaults.
 
         Raises the first KafkaError (TopicAlreadyExists, InvalidTopic, InvalidPartitions,
         InvalidReplicationFactor, InvalidReplicaAssignment, InvalidConfig, PolicyViolation); the
@@ -314,9 +313,7 @@ class Admin(
             check(result.error_code, f"topic {result.name!r}", result.error_message)
 
     async def list_topics(self, *, include_internal: bool = True) -> list[str]:
-        """Return all topic names, sorted. Kafka's internal topics are included only with
-        `include_internal`.
-        """
+        """Return all topic names, sorted, with Kafka's internal topics if `include_internal`."""
         return [
             topic.name
             for topic in await self.describe_topics()
@@ -324,8 +321,7 @@ class Admin(
         ]
 
     async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
-        """Describe these topics (or all topics): their partitions, leaders, replicas and ISRs,
-        sorted.
+        """Describe the partitions, leaders, replicas and ISRs of these topics (or of all), sorted.
 
         Raises the first topic's KafkaError, such as UnknownTopicOrPartition. A new topic is also
         unknown to a broker that has not yet learned of it.
@@ -360,8 +356,7 @@ class Admin(
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Return the offset of the first record in each partition that is not older than a
-        timestamp (ms).
+        """Return the offset of each partition's first record at or after a timestamp (ms).
 
         The timestamp may also be LATEST, EARLIEST or MAX_TIMESTAMP from `client.offsets`. With
         `read_committed`, LATEST returns the last stable offset. The offset is -1 if all records are
@@ -377,8 +372,7 @@ class Admin(
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Delete the records before an offset in each partition, and return the new log start
-        offsets.
+        """Delete the records before an offset in each partition, and return the new log starts.
 
         The record at the offset is the first one that is kept; -1 deletes all records. Raises the
         first KafkaError: OffsetOutOfRange, or PolicyViolation if the topic is compacted.

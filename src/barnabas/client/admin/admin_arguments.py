@@ -1,5 +1,4 @@
-"""Checks the arguments of `Admin`'s methods. A single name or partition is treated as a list of
-one. Pure.
+"""Checks the arguments of `Admin`'s methods. A single name is treated as a list of one. Pure.
 
 As in `client.arguments`, an invalid argument raises a TypeError or ValueError that names it.
 """
@@ -16,9 +15,7 @@ Names = str | Iterable[str]
 """One or more names of topics, groups or transactions."""
 
 ConfigText = str | int | float | bool | Sequence[str]
-"""The value of a config. Numbers and booleans are converted to text, and a sequence to a Kafka
-list.
-"""
+"""A config's value. Numbers and booleans are converted to text, a sequence to a Kafka list."""
 
 ConfigOperations = ConfigOperation | Iterable[ConfigOperation] | Mapping[str, ConfigText | None]
 """Changes to configs. A mapping assigns a value to each name; None restores the default."""
@@ -78,8 +75,7 @@ def count(value: object, argument: str) -> int:
 
 
 def config_texts(configs: object, argument: str) -> dict[str, str]:
-    """Return the configs with their values as text: `True` becomes `true`, and a sequence is joined
-    with commas.
+    """Return configs as text: `True` is converted to `true`, and sequences are joined with commas.
     """
     if not isinstance(configs, Mapping):
         raise TypeError(f"{argument}: must be a mapping of names, not {type(configs).__name__}")

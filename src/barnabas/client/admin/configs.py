@@ -64,9 +64,7 @@ M = TypeVar("M", bound=Message)
 
 
 class ConfigResource(NamedTuple):
-    """A resource that has configs: a topic, a broker, or a broker whose logger levels are the
-    configs.
-    """
+    """A resource with configs: a topic, a broker, or a broker as the owner of logger levels."""
 
     type: int  # TOPIC, BROKER or BROKER_LOGGER
     name: str  # the topic, the broker's id, or "" for the defaults of all brokers
@@ -82,9 +80,7 @@ class ConfigOperationType(IntEnum):
 
 
 class ConfigOperation(NamedTuple):
-    """A change to one config. `value` is None for DELETE; for a list, its items are separated by
-    commas.
-    """
+    """A change to one config. `value` is None for DELETE; list items are separated by commas."""
 
     name: str
     op: ConfigOperationType = ConfigOperationType.SET

@@ -31,9 +31,7 @@ class BrokerEvents(NamedTuple):
     events: tuple[Event, ...] = ()
     after: int = 0  # the sequence number of the last event, for the next call
     has_gap: bool = False
-    """Whether events since the last call may be missing, because the broker restarted or discarded
-    them.
-    """
+    """Whether events may be missing, because the broker restarted or discarded them."""
     problem: str | None = None  # why the broker reports no events
 
 

@@ -219,8 +219,7 @@ class GroupAdmin(AdminCalls):
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets that the group has committed for these partitions (or for all),
-        sorted.
+        """Return the group's committed offsets for these partitions (or for all), sorted.
 
         Partitions without a committed offset are omitted, so the result is empty for a group that
         does not exist. `require_stable` waits for any transaction that may still change an offset
@@ -282,8 +281,7 @@ class GroupAdmin(AdminCalls):
     async def _at_coordinators(
         self, group_ids: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[dict[str, int]]]
     ) -> None:
-        """Call `ask` with the groups of each coordinator. `ask` returns an error code for each
-        group.
+        """Call `ask` with each coordinator's groups. It returns an error code for each group.
 
         Transient errors are retried, each time at the group's current coordinator. The first
         permanent error is raised once every group has a result.

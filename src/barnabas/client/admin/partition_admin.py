@@ -61,8 +61,7 @@ class PartitionAdmin(AdminCalls):
     async def elect_leaders(
         self, election_type: int, partitions: Partitions | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Elect leaders (PREFERRED or UNCLEAN) for these partitions, or for all that need an
-        election.
+        """Hold an election (PREFERRED or UNCLEAN) for these partitions, or for all that need one.
 
         Returns an error for each partition, or None if the election succeeded. The error is
         ElectionNotNeeded, PreferredLeaderNotAvailable, EligibleLeadersNotAvailable or
@@ -183,9 +182,7 @@ class PartitionAdmin(AdminCalls):
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Raise NotController if it is among the codes. No other error depends on which broker is
-    asked.
-    """
+    """Raise NotController if it is among the codes: other errors do not depend on the broker."""
     # Any other error concerns one topic or partition, and is the caller's to handle.
     for code in codes:
         if code == NotController.code:

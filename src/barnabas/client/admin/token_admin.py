@@ -76,8 +76,7 @@ class TokenAdmin(AdminCalls):
         renewers: str | Iterable[str] = (),
         max_lifetime_ms: int = -1,
     ) -> DelegationToken:
-        """Create a token with which clients can authenticate as `owner` (by default, as this
-        client's user).
+        """Create a token with which clients authenticate as `owner` (default: this client's user).
 
         If `max_lifetime_ms` is -1, the token has the longest lifetime that the brokers allow.
         Raises DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client is not
@@ -130,8 +129,7 @@ class TokenAdmin(AdminCalls):
         return (await self._persist(attempt)).expiry_timestamp_ms
 
     async def expire_delegation_token(self, hmac: bytes, expiry_period_ms: int = -1) -> int:
-        """Let a token expire after a period (ms), or at once if it is negative. Return the expiry
-        time.
+        """Expire a token after a period (ms), or now if it is negative. Return the expiry time.
 
         Raises the same errors as `renew_delegation_token`.
         """

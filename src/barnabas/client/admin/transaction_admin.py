@@ -99,8 +99,7 @@ class TransactionAdmin(AdminCalls):
         producer_ids: int | Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
-        """Return the transactional ids known to the coordinators (all, or the selected ones),
-        sorted.
+        """Return the coordinators' transactional ids (all, or the selected ones), sorted.
 
         `longer_than_ms` selects the transactions that have been open for longer than this
         (KIP-994). Raises ValueError if a broker does not support this filter.
@@ -133,9 +132,7 @@ class TransactionAdmin(AdminCalls):
     async def describe_transactions(
         self, transactional_ids: Names
     ) -> dict[str, TransactionDescription]:
-        """Return the state of each transaction from its coordinator. Raises
-        TransactionalIdNotFound.
-        """
+        """Return each transaction's state from its coordinator. Raises TransactionalIdNotFound."""
         return {
             transactional_id: await self._persist(partial(self._describe, transactional_id))
             for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids")
@@ -245,8 +242,7 @@ class TransactionAdmin(AdminCalls):
         await self._persist(write)
 
     async def fence_producers(self, transactional_ids: Names) -> None:
-        """Bump the epoch of each transactional id, which fences its producers and aborts any open
-        transaction.
+        """Raise the epoch of each id, which fences its producers and aborts any open transaction.
         """
         for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids"):
             await self._persist(partial(self._fence, transactional_id))

@@ -20,8 +20,7 @@ from barnabas.types import TopicPartition
 
 
 class AssignedPartition:
-    """The state of one partition: its offsets, its leader if known, and the reason for not fetching
-    it, if any.
+    """The state of one partition: its offsets, its leader if known, and why it is not fetched.
 
     reset set --(looked up)--> position known --> fetched, buffered, read
         ^                           |
@@ -120,9 +119,7 @@ class AssignedPartition:
         return True
 
     def advance(self, offset: int, epoch: int) -> None:
-        """Move the position past the records that were returned to the user. Epochs never decrease
-        along a log.
-        """
+        """Move past records that were returned to the user. Epochs never decrease along a log."""
         self.position = offset
         self.epoch = max(self.epoch, epoch)
 
@@ -177,9 +174,7 @@ class AssignedPartition:
 def changes(
     before: Sequence[TopicPartition], after: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return the partitions that are in both lists, in the order of `before`, and those only in
-    `after`.
-    """
+    """Return the partitions in both lists, in the order of `before`, and those only in `after`."""
     owned, wanted = frozenset(before), frozenset(after)
     kept = [name for name in before if name in wanted]
     new = [name for name in after if name not in owned]

@@ -29,9 +29,7 @@ class Assignor(NamedTuple):
 
 
 def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Assign each subscriber a range of each topic. The first subscribers share the remainder
-    (AS-2).
-    """
+    """Assign each subscriber a range of each topic. The first ones share the remainder (AS-2)."""
     assignment = _nothing(members)
     ranked = sorted(members, key=lambda member: member.rank)
     subscribed: dict[str, list[GroupMember]] = {}
@@ -83,8 +81,7 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
 def assign_cooperatively(
     topics: Mapping[str, int], members: Sequence[GroupMember]
 ) -> GroupAssignment:
-    """Assign as the sticky assignor does, but leave a moving partition unassigned until it is
-    revoked (AS-6).
+    """Assign like the sticky assignor, but hold back moving partitions until revoked (AS-6).
 
     The old owner no longer finds the partition in its assignment, so it revokes the partition and
     rejoins. The rebalance that follows assigns the partition to the new owner (KIP-429).

@@ -19,9 +19,7 @@ _Entry = tuple[AssignedPartition, int, Chunk]  # the int is the generation of th
 
 
 class ChunkQueue:
-    """A queue of chunks, oldest first. `AssignedPartition.buffered` counts the chunks of one
-    partition.
-    """
+    """A queue of chunks, oldest first. `AssignedPartition.buffered` counts a partition's chunks."""
 
     def __init__(self) -> None:
         self._entries: deque[_Entry] = deque()

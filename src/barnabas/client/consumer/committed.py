@@ -78,8 +78,7 @@ async def fetch_committed(
     *,
     require_stable: bool = False,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the group's offsets for these partitions (or for all), omitting partitions without an
-    offset.
+    """Return the group's offsets for these partitions (or for all). Missing offsets are omitted.
 
     Makes a single attempt. Raises Unreachable or the first KafkaError, which may be retriable, such
     as UnstableOffsetCommit.

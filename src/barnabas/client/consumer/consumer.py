@@ -1,5 +1,4 @@
-"""Provides the consumer, which reads partitions that are chosen with `assign` or by a group
-(`subscribe`).
+"""Provides the consumer, which reads partitions chosen with `assign` or by a group (`subscribe`).
 
     async with Consumer("localhost:9092", group_id="readers") as consumer:
         consumer.subscribe(["test"])
@@ -154,8 +153,7 @@ class Consumer(Polls):
         self._has_started = True
 
     async def close(self, *, autocommit: bool = True) -> None:
-        """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave the group and
-        disconnect.
+        """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave and disconnect.
 
         A static member does not leave its group, because it may return within `session.timeout.ms`.
         The response to leaving is awaited for one second at most. Other tasks that iterate over the
@@ -215,9 +213,7 @@ class Consumer(Polls):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the consumer; after an exception, do so without auto commit, as records may be
-        unprocessed.
-        """
+        """Close. After an exception, do not auto commit, because records may be unprocessed."""
         await self.close(autocommit=kind is None)
 
     # ---- what to read ----
@@ -255,8 +251,7 @@ class Consumer(Polls):
         group.subscribe(Subscription(topics, listener, exclude_internal=exclude))
 
     async def unsubscribe(self) -> None:
-        """Leave the group, as `close` does, and drop all partitions, including those assigned by
-        hand.
+        """Leave the group, as `close` does, and drop all partitions, even those assigned by hand.
         """
         await self._let_go("the consumer unsubscribed")
         self._assignment.replace([])
@@ -267,8 +262,7 @@ class Consumer(Polls):
         return list(self._group.names()) if self._group is not None else []
 
     def assign(self, topic_partitions: arguments.Partitions) -> None:
-        """Read these partitions from now on. Partitions that were already assigned keep their
-        positions.
+        """Read these partitions from now on. Those that were already assigned keep their positions.
 
         Other consumers do not affect this assignment: the `group.id` only determines where
         committed offsets are read and stored. A partition that cannot be read yet (its topic does
@@ -289,9 +283,7 @@ class Consumer(Polls):
         self._cluster.metadata.hold([topic for topic, _ in names], create=True)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the assigned partitions: those assigned by hand, or those that the group assigned
-        by the last poll.
-        """
+        """Return the partitions assigned by hand or, as of the last poll, by the group."""
         return self._assignment.names()
 
     def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
@@ -303,13 +295,11 @@ class Consumer(Polls):
         self._state(topic_partition).seek(arguments.whole_number(offset, "offset"))
 
     async def seek_to_beginning(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the first record of these partitions, or of all assigned partitions if none are
-        given.
-        """
+        """Go to the first record of these partitions (or of all partitions, if none are given)."""
         await self._seek_by("earliest", topic_partitions)
 
     async def seek_to_end(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the end of these partitions, or of all assigned partitions if none are given."""
+        """Go to the end of these partitions (or of all partitions, if none are given)."""
         await self._seek_by("latest", topic_partitions)
 
     async def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
@@ -355,8 +345,7 @@ class Consumer(Polls):
         return positions(self._assignment)
 
     async def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
-        """Return the distance in offsets between the position and the end that the brokers report
-        now.
+        """Return the number of offsets between the position and the end that brokers report now.
 
         Args:
             topic_partitions: assigned partitions; if none are given, all that are assigned.
@@ -367,8 +356,7 @@ class Consumer(Polls):
         return {name: max(ends[name] - await self.position(name), 0) for name in names}
 
     def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
-        """Return the lag as of the last fetch, without sending a request, or None before the first
-        fetch.
+        """Return the lag as of the last fetch, without a request, or None before the first fetch.
         """
         state = self._state(topic_partition)
         committed = self._config.isolation_level == "read_committed"
@@ -419,8 +407,7 @@ class Consumer(Polls):
     def commit_async(
         self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None
     ) -> None:
-        """Commit in the background with a single attempt. Commits are sent in the order of the
-        calls.
+        """Commit in the background with a single attempt. Commits keep the order of the calls.
 
         `when_done(offsets, error)` is called on the event loop. Without a callback, errors are only
         logged.
@@ -432,8 +419,7 @@ class Consumer(Polls):
     async def committed(
         self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the group's committed offset for each of these partitions, or None if there is
-        none.
+        """Return the group's committed offset for each partition, or None if there is none.
 
         Args:
             topic_partitions: one, several or a list; they need not be assigned.

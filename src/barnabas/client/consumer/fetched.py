@@ -22,9 +22,7 @@ from barnabas.types import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
-    """A record as returned by a consumer. The key and the value are bytes unless there are
-    deserializers.
-    """
+    """A record as returned by a consumer. Without deserializers, key and value are bytes."""
 
     topic: str
     partition: int
@@ -110,8 +108,8 @@ class Chunk:
         self.aborted = tuple(aborted)
 
     def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
-        """Find the end of the intact batches whose offsets are plausible. `next_offset` is the
-        offset after them.
+        """Find the end of the intact batches with plausible offsets. `next_offset` comes after
+        them.
 
         The checksum of a batch does not cover its length and base offset. Compaction leaves gaps,
         but batches never overlap, and no batch is above the high watermark. A batch after a gap is
@@ -191,9 +189,7 @@ class Chunk:
             raise CorruptData(f"partition {self.topic_partition}: {error}") from error
 
     def _read(self, position: int, header: BatchHeader, found: list[ConsumerRecord]) -> None:
-        """Append the records of one batch to `found`. The records before a damaged record are
-        included.
-        """
+        """Append the records of one batch to `found`, including those before a damaged record."""
         if header.magic != 2:
             records = records_of(self.records, position, header)
         else:

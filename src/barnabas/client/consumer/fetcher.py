@@ -71,9 +71,7 @@ class _Preferred(NamedTuple):
 
 
 class Fetcher:
-    """Sends the fetch requests of a consumer, and queues the resulting chunks until a poll takes
-    them.
-    """
+    """Sends a consumer's fetch requests, and queues the chunks until a poll takes them."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, assignment: Assignment) -> None:
         self._cluster = cluster
@@ -113,8 +111,7 @@ class Fetcher:
                 self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Send a fetch to each broker that has no fetch in flight and leads partitions that need
-        data.
+        """Send a fetch to each broker that has none in flight and has partitions that need data.
 
         With `ahead`, only records that are known to exist are fetched. A broker holds a request for
         records that do not exist yet, which would delay the partitions that the user reads next.
@@ -419,8 +416,7 @@ class Fetcher:
             state.error = broker_error(code, f"fetching from {state.topic_partition}")
 
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
-        """Handle a position that is out of range, once new metadata has confirmed the leader
-        (CO-5).
+        """Handle an out-of-range position, once new metadata has confirmed the leader (CO-5).
 
         A deposed leader that does not know its successor rejects offsets that the successor has
         written.

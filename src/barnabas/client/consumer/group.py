@@ -125,8 +125,7 @@ class Group:
     # ---- polling ----
 
     async def poll(self, deadline_ms: int) -> bool:
-        """Join the group if necessary and wait for an assignment. Returns False if the time runs
-        out.
+        """Join the group if needed, and wait for an assignment. Returns False if time runs out.
 
         Raises any error that keeps this consumer out of its group, such as FencedInstanceId, and
         any exception from the listener.
@@ -224,9 +223,7 @@ class Group:
         return await self._membership.join(subscription.names, self._count_partitions, owned)
 
     async def _give_up_before_join(self, until_ms: int) -> bool:
-        """Give up all partitions. A cooperative member gives up only those of topics it no longer
-        subscribes to.
-        """
+        """Give up all partitions or, if cooperative, those of topics no longer subscribed to."""
         subscription = self._subscription
         assert subscription is not None
         kept: list[TopicPartition] = []
@@ -277,7 +274,7 @@ class Group:
             self._membership.ask_rejoin(f"revoked {counted(moved, 'partition')}")
 
     async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
-        """Revoke the partitions that this member has lost, and add the ones that it has gained
+        """Revoke the partitions that this member has lost, and add those that it has gained
         (KIP-429).
 
         The new owner receives a revoked partition only after this member has rejoined without the
@@ -296,8 +293,7 @@ class Group:
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
-        """Call the listener. It may take max.poll.interval.ms at most, which is the limit between
-        two polls.
+        """Call the listener, for at most max.poll.interval.ms, which is the limit between polls.
 
         As in the Java client, a member leaves the group if its listener hangs.
         """

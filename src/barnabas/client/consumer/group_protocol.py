@@ -1,5 +1,4 @@
-"""Encodes the messages that the coordinator relays between the members and the leader of a group.
-Pure.
+"""Encodes the messages that a coordinator relays between a group's members and its leader. Pure.
 
     member -> leader: subscription    leader -> member: assignment
 

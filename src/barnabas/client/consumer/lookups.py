@@ -33,8 +33,7 @@ class Lookups:
     async def beginning_offsets(
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
-        """Return the offset of the first record of each partition, or the end offset if it is
-        empty.
+        """Return the offset of each partition's first record, or its end offset if it is empty.
 
         Args:
             topic_partitions: one partition or a list; they need not be assigned.
@@ -48,8 +47,7 @@ class Lookups:
     async def end_offsets(
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
-        """Return the end offset of each partition, after the last record that this consumer may
-        read.
+        """Return each partition's end offset, after the last record that this consumer may read.
 
         With `read_committed`, the end offset is not beyond the start of the first open transaction.
         The arguments and the errors are the same as for `beginning_offsets`.
@@ -59,8 +57,7 @@ class Lookups:
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Return the offset of the first record in each partition that is not older than a
-        timestamp.
+        """Return the offset of each partition's first record at or after the timestamp.
 
         Args:
             timestamps: ms since the epoch (UTC), by partition.

@@ -192,8 +192,7 @@ class Membership:
         count_partitions: CountPartitions,
         owned: Sequence[TopicPartition] = (),
     ) -> list[TopicPartition]:
-        """Take part in rebalances until one of them yields an assignment, and return the
-        assignment.
+        """Take part in rebalances until one yields an assignment, and return the assignment.
 
         Retries transient errors. Raises other errors, such as GroupMaxSizeReached,
         InconsistentGroupProtocol or FencedInstanceId. If there are `owned` partitions, the errors
@@ -295,9 +294,7 @@ class Membership:
     async def _assign(
         self, joined: JoinGroupResponse, count_partitions: CountPartitions
     ) -> dict[str, list[TopicPartition]]:
-        """As the leader of the group, compute the assignment with the assignor that the group
-        chose.
-        """
+        """As the group's leader, compute the assignment with the assignor that the group chose."""
         assignor = ASSIGNORS.get(joined.protocol_name or "")
         if assignor is None:
             raise InconsistentGroupProtocol(
@@ -434,9 +431,7 @@ class Membership:
     # ---- leaving ----
 
     def abandon_join(self) -> None:
-        """Close the connection of an unanswered join, because the broker reads no further requests
-        from it.
-        """
+        """Close the connection of an unanswered join: the broker reads no more requests from it."""
         self._joins_at.hang_up(self._config.group_id)
 
     async def leave(self, reason: str) -> None:
@@ -451,8 +446,7 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Try to send LeaveGroup. If this fails, the group removes the member after the session
-        timeout.
+        """Try to send LeaveGroup. If this fails, the group waits for the session timeout.
 
         A coordinator that is too slow to respond still receives the request.
         """

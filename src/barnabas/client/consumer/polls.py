@@ -79,8 +79,7 @@ class Polls(Lookups):
     async def poll(
         self, timeout_ms: float = 0, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """Return up to `max.poll.records` records as soon as any are available, or none at the
-        timeout.
+        """Return up to `max.poll.records` records once any are available, or none at the timeout.
 
         Polling also takes part in the rebalances of the group. With auto commit, the records of
         earlier polls count as processed.
@@ -113,8 +112,7 @@ class Polls(Lookups):
         timeout_ms: float = 0,
         max_records: int | None = None,
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Poll, and return the records by partition. If partitions are given, read only these
-        partitions.
+        """Poll, and return the records by partition (only of these partitions, if any are given).
         """
         only = self._only(topic_partitions)
         records = await self._poll_records(self._most(max_records), only, timeout_ms)
@@ -124,8 +122,7 @@ class Polls(Lookups):
         return found
 
     async def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
-        """Wait for the next record and return it. If partitions are given, read only these
-        partitions.
+        """Wait for the next record (from these partitions, if any are given), and return it.
 
         The errors are the same as for `poll`. The position advances record by record.
         """
@@ -194,8 +191,7 @@ class Polls(Lookups):
         return records
 
     async def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
-        """Return whole record batches as bytes, by partition. The result is empty if the time runs
-        out.
+        """Return whole record batches as bytes, by partition, or none if the time runs out.
 
         Like `poll`, this moves the positions past the batches. The first batch may begin before the
         position, so the caller must skip the records below `FetchedBytes.offset`. Checksums are not
@@ -238,8 +234,7 @@ class Polls(Lookups):
     async def poll_pandas(
         self, timeout_ms: float = 0, *, with_headers: bool = False
     ) -> pd.DataFrame:
-        """Return the fetched records as a `pandas.DataFrame`. `poll_arrow` is faster for large
-        amounts of data.
+        """Return the fetched records as a `pandas.DataFrame`. `poll_arrow` is faster for much data.
 
         The columns and their dtypes are topic (object, str; pandas 3: str), partition (int32),
         offset (int64), timestamp (datetime64[ms, UTC]), timestamp_type (int32), key and value
@@ -336,8 +331,7 @@ class Polls(Lookups):
         return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
-        """Look up missing positions, fetch from the others and wait. Returns False if the time is
-        up.
+        """Look up missing positions, fetch from the others and wait. Returns False at the timeout.
         """
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()

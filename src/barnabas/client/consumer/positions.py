@@ -33,9 +33,7 @@ COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto
 
 
 class _Sought(NamedTuple):
-    """A partition that is being looked up. The response is valid only if the generation has not
-    changed.
-    """
+    """A partition being looked up. A response is valid only if the generation has not changed."""
 
     state: AssignedPartition
     generation: int
@@ -198,15 +196,12 @@ class Positions:
         self._cluster.metadata.request_refresh()
 
     def _fail(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Let the next poll raise the error. Later polls skip this partition for the duration of
-        the backoff.
-        """
+        """Let the next poll raise the error. Later polls skip this partition during the backoff."""
         state.error = error
         self._pause(state)
 
     def _resume(self) -> None:
-        """End the backoff of partitions whose topics did not exist, because new metadata has
-        arrived.
+        """End the backoff of partitions whose topics did not exist, after new metadata has arrived.
         """
         for state in self._waiting:
             state.not_before_ms = 0

@@ -21,9 +21,7 @@ Deserialize = Callable[[ConsumerRecord], ConsumerRecord]
 def deserialization(
     key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None
 ) -> Deserialize | None:
-    """Return a function that deserializes the key and value of a record, or None if both stay
-    bytes.
-    """
+    """Return a function that deserializes a record's key and value, or None if both stay bytes."""
     if key is None and value is None:
         return None
     from barnabas.client.serialization import deserialize  # imported only if used

@@ -30,8 +30,7 @@ class Span(NamedTuple):
 async def record_offsets(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], most: int | None = None
 ) -> dict[TopicPartition, array[int]]:
-    """Return the offsets of the records in these ranges that the consumer's isolation level lets it
-    see.
+    """Return the offsets of the records in these ranges, at the consumer's isolation level.
 
     The assignment of the consumer is replaced, and is empty afterwards. A partition is no longer
     read once `most` records have been found, but more may be returned. Raises CorruptData, or
@@ -81,8 +80,7 @@ async def read_spans(
 async def last_records(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], count: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of the `count`-th last record of each range, or its start if it has fewer
-    records.
+    """Return the offset of each range's `count`-th last record, or its start if it has fewer.
 
     The partition is read backwards, in ranges that double in size until they contain enough
     records, so the cost of a long tail of aborted records is proportional to its length. The

@@ -67,8 +67,7 @@ class _Distribution:
         self._shelves: list[_Shelf] = []  # used while partitions move
 
     def _owners(self) -> dict[TopicPartition, int]:
-        """Return the owner of each partition. Of several claims, the one with the latest generation
-        counts.
+        """Return the owner of each partition. The claim with the latest generation counts.
 
         If two claims have this generation, the partition has no owner.
         """
@@ -142,8 +141,7 @@ class _Distribution:
                 self.held[target][partition] = None
 
     def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
-        """Return the chain from `giver` that moves the fewest kept partitions, and the members
-        reached.
+        """Return the chain from `giver` that moves the fewest kept partitions, and who was reached.
 
         Chains are searched in the order of their cost. Moving a partition costs 0 if the partition
         is new to its holder, otherwise 1. Topics are nodes of the graph as well, because a member

@@ -51,9 +51,7 @@ def checked_listener(listener: object) -> None:
 
 
 class Subscription:
-    """A subscription by topic names or by a pattern. `names` contains the topics currently
-    included.
-    """
+    """A subscription by topic names or by a pattern. `names` contains the current topics."""
 
     __slots__ = ("_wanted", "exclude_internal", "listener", "names", "pattern")
 
@@ -91,9 +89,7 @@ class Subscription:
         return self.pattern.fullmatch(topic) is not None
 
     def match(self, topics: Mapping[str, bool]) -> bool:
-        """Match the pattern against all topics (name -> is internal, TP-8). Returns whether `names`
-        changed.
-        """
+        """Match all topics (name -> is internal, TP-8). Returns whether `names` has changed."""
         if self.pattern is None:
             return False
         names = tuple(

@@ -39,8 +39,7 @@ class Truncation:
         self._config = config
 
     async def settle(self, node: BrokerAddress, states: list[AssignedPartition]) -> None:
-        """Validate doubtful positions at this leader, and move those that lie beyond its truncated
-        log.
+        """Validate doubtful positions at this leader, and move those beyond its truncated log.
 
         Makes a single attempt, after which positions may still be doubtful. Raises Unreachable.
         """

@@ -21,9 +21,7 @@ _LEAST_MOVES: Final = 4
 _MOST_SAMPLES: Final = 1_200
 _MOST_ENDS: Final = 600
 _FLAT: Final = 0.05
-"""A lag is steady if it changes by less than this fraction of the number of records written and
-read.
-"""
+"""A lag is steady if it changes by less than this fraction of the records written and read."""
 
 
 class End(NamedTuple):

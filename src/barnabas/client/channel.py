@@ -199,9 +199,7 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is usable: the handshake is complete and the connection is not
-        lost.
-        """
+        """Whether the handshake is complete and the connection has not been lost since."""
         return self._error is None and bool(self._versions)
 
     @property

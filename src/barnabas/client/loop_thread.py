@@ -1,8 +1,8 @@
 """Runs an event loop in a daemon thread, and lets other threads call into it.
 
-User code on the loop (a partitioner, an interceptor) may raise SystemExit, which would end the loop
-and leave every caller waiting. Instead, the loop keeps running, and the exception is raised in the
-next caller.
+User code that runs on the loop, such as a partitioner or an interceptor, may raise SystemExit. This
+would end the loop while callers are waiting for it. Instead, the loop keeps running, and the
+exception is raised in the next thread that calls into it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop and its thread, which run from construction to `stop`."""
+    """An event loop in its own thread. Both run from construction until `stop`."""
 
     def __init__(self, name: str) -> None:
         self.loop = new_event_loop()
@@ -35,12 +35,12 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run `work` on the loop and wait for it.
 
-        Interrupting the wait cancels the work.
+        If the wait is interrupted, the work is cancelled.
         """
         return self.result(self.submit(work), timeout_s)
 
     def result(self, future: Future[T], timeout_s: float | None = None) -> T:
-        """Wait for submitted work, as `run` does."""
+        """Wait for work that was submitted earlier, as `run` does."""
         try:
             # A thread cannot wait longer than this limit.
             limit_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
@@ -56,21 +56,21 @@ class LoopThread:
         return result
 
     def keep(self, error: BaseException) -> None:
-        """Make the next call raise this error from user code; no later call raises it."""
+        """Keep an error from user code, to be raised by the next call and only by that call."""
         self._kept.append(error)
 
     def raise_kept(self) -> None:
-        """Raise the first kept error, if any; later kept errors have the same cause."""
+        """Raise the first kept error, if any. Errors kept after it have the same cause."""
         kept, self._kept = self._kept, []
         if kept:
             raise kept[0]
 
     def _drop_kept(self, error: BaseException) -> None:
-        """Drop a kept error that the caller has received from the task itself."""
+        """Drop a kept error that the caller has already received from the task."""
         self._kept = [kept for kept in self._kept if kept is not error]
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `work` on the loop; the caller waits for the future."""
+        """Run `work` on the loop. The caller waits for the returned future."""
         try:
             self.check()
         except BaseException:
@@ -79,7 +79,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def check(self) -> None:
-        """Raise an error unless this thread, in this process, can call the loop and wait for it."""
+        """Raise an error unless this thread may call the loop and wait, and is in its process."""
         self.check_process()
         if not self.is_alive:
             raise ClientClosed("the client is closed")
@@ -90,7 +90,7 @@ class LoopThread:
             )
 
     def check_process(self) -> None:
-        """Raise an error in a forked process, where the loop does not run."""
+        """Raise an error in a forked process, because the loop does not run there."""
         if not self.is_own:
             raise ClientClosed(
                 f"this client and its connections belong to process {self._process_id}: create "
@@ -99,12 +99,12 @@ class LoopThread:
 
     @property
     def is_own(self) -> bool:
-        """True if this process created the loop, false in a fork."""
+        """Whether this process created the loop. False in a forked process."""
         return os.getpid() == self._process_id
 
     @property
     def is_alive(self) -> bool:
-        """True while the loop is running in this process."""
+        """Whether the loop is running in this process."""
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T]) -> T:
@@ -120,23 +120,23 @@ class LoopThread:
         self.loop.call_soon_threadsafe(callback)
 
     def stop(self) -> None:
-        """Stop the loop and its thread; tasks that are still running are cancelled."""
+        """Stop the loop and its thread, and cancel the tasks that are still running."""
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self.end)
             self._thread.join()
 
     def end(self) -> None:
-        """Stop the loop from within, without waiting for the thread."""
+        """Stop the loop from inside, without waiting for the thread."""
         self._is_stopping = True
         self.loop.stop()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread to end; return False if it has not ended in time."""
+        """Wait for the thread to end. Returns False if it has not ended in time."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _run_on(self) -> None:
-        """Run the loop until it is stopped, no matter what the callbacks raise."""
+        """Run the loop until it is stopped, whatever the callbacks raise."""
         while not self._is_stopping:
             try:
                 self.loop.run_forever()

@@ -1,4 +1,4 @@
-"""Writes to stderr how many records a program lost by not calling `close`."""
+"""Writes to stderr how many records a program lost because it did not call `close`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.counted import counted
 
 
 def say_lost(count: int, client: str) -> None:
-    """Write a line even if logging is off: the records leave no other trace."""
+    """Write a line to stderr even if logging is off, because the records leave no other trace."""
     if count and sys.stderr is not None:
         records = f"{counted(count, 'record')} {'was' if count == 1 else 'were'}"
         sys.stderr.write(

@@ -1,14 +1,16 @@
 """Keeps the client's view of the cluster up to date (PR-9).
 
-One task refreshes the view for all callers: every `metadata.max.age.ms`, and as soon as
-`request_refresh` is called (a leader moved, a connection was lost, a topic is new). One broker's
-response suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, so do the
-calls waiting for it. The refresh is retried with backoff, and the old view remains in use.
+A single task refreshes the view for all callers. It does so every `metadata.max.age.ms`, and as
+soon as `request_refresh` is called because a leader has moved, a connection was lost or a topic is
+new. A response from one broker is enough; the servers in `bootstrap.servers` are tried last. If a
+refresh fails, the calls that are waiting for it fail too. The refresh is retried with backoff, and
+the old view remains in use.
 
-A Metadata request may create topics. That is allowed only for a topic that a send or a subscription
-is waiting for (`create`), in a separate request, until the topic has been described for the first
-time. Topics being read are kept (`hold`); the rest are dropped after `metadata.max.idle.ms`
-(KIP-526). A topic that is read before it exists is requested again after each retry backoff.
+A Metadata request may create topics. This is allowed only for a topic that a send or a subscription
+is waiting for (`create`), and only until the topic has been described for the first time; such
+topics are sent in a separate request. Topics that are being read are kept (`hold`), and all other
+topics are dropped after `metadata.max.idle.ms` (KIP-526). A topic that is read before it exists is
+requested again after each retry backoff.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ _LEAST_PAUSE_MS = 20  # between two lookups of a topic, whatever the backoff is
 
 
 class Metadata:
-    """The view of the cluster, the topics to request, and the task that refreshes them."""
+    """Holds the view of the cluster, the topics to request, and the task that refreshes the view.
+    """
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class Metadata:
     # ---- lifecycle ----
 
     async def start(self) -> None:
-        """Discover the brokers. Raises NoBrokersAvailable once each server has failed."""
+        """Discover the brokers. Raises NoBrokersAvailable once every server has failed."""
         self._accept(await self._ask_all())
         self._task = self._tasks.start("the metadata refresh", self._keep())
 
@@ -124,9 +127,10 @@ class Metadata:
     # ---- queries ----
 
     def track(self, topics: Iterable[str], *, create: bool = False) -> None:
-        """Request these topics from the next refresh on; a new topic is requested without backoff.
+        """Request these topics in every refresh. A topic that is new is requested without backoff.
 
-        With `create`, a client that creates topics may create those not described yet.
+        With `create`, topics that have not been described yet may be created, if the client's
+        options allow it.
         """
         now_ms = self._clock.monotonic_ms()
         for topic in topics:
@@ -138,9 +142,9 @@ class Metadata:
                 self._wanted[topic] = None
 
     def hold(self, topics: Iterable[str], *, create: bool = False) -> None:
-        """Hold these topics: they are never idle, and are requested until they exist.
+        """Hold these topics: they do not become idle, and are requested until they exist.
 
-        Any other held topics are forgotten.
+        Topics that were held before are no longer held.
         """
         held = dict.fromkeys(topics)
         new = [topic for topic in held if topic not in self._held]
@@ -153,7 +157,7 @@ class Metadata:
             self._wake.set()
 
     def is_awaited(self, topic: str) -> bool:
-        """Return whether the topic is requested repeatedly until it exists."""
+        """Return whether the topic is requested again and again until it exists."""
         return topic in self._held
 
     def on_use(self, topic: str) -> None:
@@ -162,7 +166,7 @@ class Metadata:
             self._tracked[topic] = self._clock.monotonic_ms()
 
     def request_refresh(self) -> None:
-        """Request a refresh because the view proved wrong, without waiting for it."""
+        """Request a refresh because the view turned out to be wrong. Does not wait for it."""
         self._wake.set()
 
     async def refresh(self) -> ClusterView:
@@ -180,9 +184,9 @@ class Metadata:
         return await waiter
 
     async def topic(self, name: str, timeout_ms: int, *, create: bool = True) -> TopicView:
-        """Return the topic's partitions, refreshing until they are known.
+        """Return the partitions of a topic, refreshing the view until they are known.
 
-        With `create`, a client that creates topics may create the topic.
+        With `create`, the topic may be created, if the client's options allow it.
 
         Raises the topic's KafkaError (UnknownTopicOrPartition after a few seconds at most), or
         Unreachable after `timeout_ms`.
@@ -212,7 +216,7 @@ class Metadata:
     async def _wait_until_described(
         self, name: str, unknown_until_ms: int, *, create: bool
     ) -> TopicView:
-        """Return the topic once it is known; raise if it is still unknown at `unknown_until_ms`."""
+        """Return the topic once it is known. Raises if it is unknown after `unknown_until_ms`."""
         pause_ms = 0
         while True:
             # Repeat this in each iteration: another caller that gives up makes the client forget
@@ -237,7 +241,7 @@ class Metadata:
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
     def forget(self, topic: str) -> None:
-        """Drop a topic's state, and stop tracking it unless it is being read."""
+        """Drop the state of a topic, and stop tracking the topic unless it is being read."""
         self._drop([topic])
 
     def _drop(self, dropped: Sequence[str]) -> None:
@@ -249,7 +253,7 @@ class Metadata:
             self.view = self.view.without(frozenset(dropped))
 
     async def any_channel(self) -> Channel:
-        """Return an open channel to any broker, or else the first to open."""
+        """Return an open channel to any broker, or else the first channel that opens."""
         nodes = self._candidates()
         for node in nodes:
             opened = self._pool.ready_channel(node)
@@ -301,7 +305,7 @@ class Metadata:
                     waiter.set_result(self.view)
 
     async def _back_off(self, wait_ms: int) -> None:
-        """Wait this long, or until a refresh becomes urgent."""
+        """Wait for this long, or until a refresh is urgent."""
         try:
             async with asyncio.timeout(wait_ms / 1000):
                 await self._urgent.wait()
@@ -318,7 +322,7 @@ class Metadata:
     # ---- topics that do not exist yet ----
 
     def _missing(self) -> list[str]:
-        """Return the topics that are being read but, according to the view, do not exist."""
+        """Return the topics that are being read but do not exist according to the view."""
         topics, errors = self.view.topics, self.view.errors
         unknown = UnknownTopicOrPartition.code
         return [
@@ -328,7 +332,7 @@ class Metadata:
         ]
 
     def _looks_at_ms(self, latest_ms: int) -> int:
-        """Return when to request the missing topics again, or `latest_ms` if none are missing."""
+        """Return when to request the missing topics again, or `latest_ms` if there are none."""
         if not self._missing():
             self._looks = 0
             return latest_ms
@@ -341,7 +345,7 @@ class Metadata:
         return self._looked_at_ms + max(pause_ms, _LEAST_PAUSE_MS)
 
     async def _look(self) -> None:
-        """Request only the missing topics; if any has changed, refresh the whole view."""
+        """Request only the missing topics. If one of them has changed, refresh the whole view."""
         self._looks += 1
         missing = self._missing()
         try:
@@ -363,7 +367,7 @@ class Metadata:
     # ---- asking ----
 
     async def _sleep(self, until_ms: int) -> None:
-        """Sleep until a refresh is requested or this time is reached."""
+        """Sleep until a refresh is requested or until this time."""
         try:
             async with asyncio.timeout(max(until_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await self._wake.wait()
@@ -383,7 +387,7 @@ class Metadata:
         return await self._ask_about(list(self._tracked))
 
     async def _ask_about(self, topics: Sequence[str]) -> list[MetadataResponse]:
-        """Request these topics; those that may be created, in a separate request."""
+        """Request these topics. Those that may be created go into a separate request."""
         wanted = [topic for topic in topics if topic in self._wanted]
         others = [topic for topic in topics if topic not in self._wanted]
         responses = []
@@ -416,7 +420,8 @@ class Metadata:
         raise _no_brokers(failures)
 
     def _candidates(self) -> list[BrokerAddress]:
-        """Return the brokers to ask: those with open channels first, bootstrap servers last."""
+        """Return the brokers to ask: first those with an open channel, last the bootstrap servers.
+        """
         known = list(self.view.nodes.values())
         # Start at a random broker, or the first would answer all clients.
         if known:
@@ -445,7 +450,7 @@ class Metadata:
             listener()
 
     def _fail_waiters(self, error: BarnabasError) -> None:
-        """Fail the callers waiting for a refresh: the client is closed, or has failed."""
+        """Fail the callers that wait for a refresh, because the client was closed or has failed."""
         waiters, self._waiters = [*self._asking, *self._waiters], []
         _fail(waiters, error)
 
@@ -474,8 +479,8 @@ def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) 
 
 
 def _no_brokers(failures: Mapping[str, str]) -> NoBrokersAvailable:
-    """Return the error for `failures`, keyed by address.
+    """Return the error for these failures, which are keyed by address.
 
-    A known broker may also be a bootstrap server.
+    A known broker may be a bootstrap server as well.
     """
     return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures.values())}")

@@ -1,7 +1,7 @@
-"""Finds offsets by time: a partition's start and end, and the first record at or after a time.
+"""Finds the offsets of partitions: the start, the end, and the first record at or after a time.
 
-Each leader is sent one ListOffsets with the leader epoch from the metadata, so that a deposed
-leader rejects it. Transient errors are retried.
+Each leader is sent one ListOffsets request. It contains the leader epoch from the metadata, so that
+a deposed leader rejects it. Transient errors are retried.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.types import TopicPartition
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-"""The special timestamps of ListOffsets; the last one requires version 7 (KIP-734)."""
+"""The special timestamps of ListOffsets. The last one requires version 7 (KIP-734)."""
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
@@ -46,11 +46,10 @@ class OffsetFinder:
     async def find(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Return each partition's first offset with a record at or after the timestamp.
+        """Return the offset of each partition's first record at or after the timestamp.
 
-        `timestamps`: ms since the epoch, or LATEST, EARLIEST or MAX_TIMESTAMP. Raises the
-        KafkaError or Unreachable of any partition left without an offset, after at most
-        `timeout_ms`.
+        The timestamps are in ms since the epoch, or LATEST, EARLIEST or MAX_TIMESTAMP. If a
+        partition still has no offset after `timeout_ms`, its KafkaError or Unreachable is raised.
         """
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
 
@@ -98,7 +97,8 @@ class OffsetFinder:
     async def ask(
         self, node: BrokerAddress, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError]:
-        """Ask a leader once. Raises Unreachable, or KafkaError if the whole request fails."""
+        """Send a leader one request. Raises Unreachable, or KafkaError if the whole request fails.
+        """
         view = self._cluster.metadata.view
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for topic_partition, timestamp in timestamps.items():

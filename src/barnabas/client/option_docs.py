@@ -1,6 +1,6 @@
 """Describes each client option and its unit, for the documentation. Pure.
 
-The options are ordered as in `client.config`; a test compares the two.
+The options are in the same order as in `client.config`; a test compares the two lists.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class OptionDoc(NamedTuple):
-    """An option's documentation."""
+    """The documentation of an option."""
 
     unit: str  # "ms", "bytes"; "": none
     sentence: str

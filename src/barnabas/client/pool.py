@@ -1,8 +1,9 @@
-"""Manages a client's channels, one per broker, opened on demand and after a loss.
+"""Manages the channels of a client: one per broker, opened on demand and after a loss.
 
-At most one attempt per broker runs at a time, shared by all callers. After a failure, the next
-attempt waits (`reconnect.backoff.ms`, doubled up to `reconnect.backoff.max.ms`, with 20 % jitter so
-that a thousand clients do not reconnect at the same instant).
+Only one connection attempt per broker runs at a time, and all callers share it. After a failure,
+the next attempt is delayed by `reconnect.backoff.ms`. The delay is doubled after each failure, up
+to `reconnect.backoff.max.ms`, with 20 % jitter, so that a thousand clients do not reconnect at the
+same moment.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from barnabas.shielded import retrieve_error, shielded
 
 
 def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> int:
-    """Return the wait after this many consecutive failures: exponential, +-20 % (KIP-144,
+    """Return the delay after this many consecutive failures: exponential, +-20 % (KIP-144,
     KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
@@ -29,7 +30,7 @@ def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> in
 
 
 class _Slot:
-    """The pool's state for one broker."""
+    """The state of the pool for one broker."""
 
     __slots__ = ("attempt", "channel", "failures", "retry_at_ms")
 
@@ -50,7 +51,7 @@ class Pool:
         self._closed = False
 
     def ready_channel(self, node: BrokerAddress) -> Channel | None:
-        """Return the broker's channel if it is open."""
+        """Return the channel to the broker if it is open."""
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
@@ -58,7 +59,9 @@ class Pool:
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:
-        """Return the broker's channel, opened after a backoff if necessary. Raises Unreachable."""
+        """Return the channel to the broker. Opens it after a backoff if necessary, or raises
+        Unreachable.
+        """
         opened = self.ready_channel(node)
         if opened is not None:
             return opened

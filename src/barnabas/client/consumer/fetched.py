@@ -108,8 +108,7 @@ class Chunk:
         self.aborted = tuple(aborted)
 
     def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
-        """Find the end of the intact batches with plausible offsets. `next_offset` comes after
-        them.
+        """Find the end of the intact batches with plausible offsets; `next_offset` follows it.
 
         The checksum of a batch does not cover its length and base offset. Compaction leaves gaps,
         but batches never overlap, and no batch is above the high watermark. A batch after a gap is

@@ -274,8 +274,7 @@ class Group:
             self._membership.ask_rejoin(f"revoked {counted(moved, 'partition')}")
 
     async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
-        """Revoke the partitions that this member has lost, and add those that it has gained
-        (KIP-429).
+        """Revoke the partitions that this member has lost, and add those it has gained (KIP-429).
 
         The new owner receives a revoked partition only after this member has rejoined without the
         partition. Returns False if the time runs out before the commit is done. The caller tries

@@ -71,11 +71,11 @@ class History:
 
     @property
     def watched_ms(self) -> int:
-        """The time that the samples cover."""
+        """The period of time that the samples cover."""
         return self._samples[-1].at_ms - self._samples[0].at_ms
 
     def add(self, sample: Sample) -> None:
-        """Add the next sample; start over if the offset or the log was reset."""
+        """Add the next sample. If the offset or the log was reset, start over with it."""
         if self._samples and self._has_restarted(sample):
             self._samples.clear()
             self.caught_up_at_ms = self.moved_at_ms = self.moved_alone_at_ms = None
@@ -103,10 +103,10 @@ class History:
             self.stalled_since_ms = sample.at_ms
 
     def arrived_ms(self, offset: int) -> float | None:
-        """Return when the record at an offset was appended, by the monotonic clock.
+        """Return the time, by the monotonic clock, at which the record at an offset was appended.
 
-        The time is interpolated between the observations before and after it. None: the record
-        predates the first observation, or does not exist yet.
+        The time is interpolated between the observations before and after the record. The result is
+        None if the record is older than the first observation or does not exist yet.
         """
         at = bisect_right(self._ends, offset, key=lambda end: end.offset)
         if at == 0 or at == len(self._ends):
@@ -116,11 +116,11 @@ class History:
         return before.last_ms + part * (after.first_ms - before.last_ms)
 
     def first_look_ms(self) -> int | None:
-        """Return when the end of the log was first seen."""
+        """Return the time at which the end of the log was first seen."""
         return self._ends[0].first_ms if self._ends else None
 
     def pace(self) -> Pace | None:
-        """Return the current rates; None if fewer than two commits were seen in a minute."""
+        """Return the current rates, or None if fewer than two commits were seen within a minute."""
         samples = [sample for sample in self._samples if sample.end is not None]
         moves = [now for before, now in pairwise(samples) if before.committed != now.committed]
         if len(moves) < 2:
@@ -161,7 +161,7 @@ class History:
             self._ends.popleft()
 
     def _must_move(self, sample: Sample) -> bool:
-        """Return whether the member must have something to read, and therefore to commit."""
+        """Return whether the member must have records to read, and must therefore commit."""
         if sample.member is None or sample.least == 0:
             return False
         # Before its first commit, a member may start at the end of the log, and then only later
@@ -170,7 +170,7 @@ class History:
 
 
 def _slope(samples: list[Sample]) -> float:
-    """Return the growth of the lag in offsets per second, by least squares."""
+    """Return the growth of the lag in offsets per second, fitted by least squares."""
     times = [sample.at_ms / 1000 for sample in samples]
     mean_s = sum(times) / len(times)
     mean = sum(sample.offsets for sample in samples) / len(samples)

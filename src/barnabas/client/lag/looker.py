@@ -1,7 +1,8 @@
-"""Polls groups repeatedly, and judges their lag in each partition.
+"""Polls groups repeatedly, and judges the lag of each group in each partition.
 
-Each poll requests the committed offsets from the coordinators, then the starts and ends of the logs
-from the leaders. It reads a limited number of records from each partition with unread ones.
+Each poll requests the committed offsets from the coordinators, and then the starts and ends of the
+logs from the leaders. From each partition with unread records, it reads a limited number of
+records.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _FETCHED_BYTES: Final = 65_536  # often, only the first record of a range is nee
 _GIVE_UP_MS: Final = 60_000  # how long a range is skipped after an error
 
 _Range = tuple[TopicPartition, int]
-"""A partition and a group's position in it. Groups at the same position share what is read."""
+"""A partition, and the position of a group in it. Groups at the same position share the records
+read.
+"""
 
 
 class _Logs(NamedTuple):
@@ -41,7 +44,7 @@ class _Logs(NamedTuple):
 
 
 class LagLooker:
-    """Polls groups; call `look` repeatedly within `async with`."""
+    """Polls groups. Call `look` repeatedly within `async with`."""
 
     def __init__(
         self,
@@ -92,10 +95,10 @@ class LagLooker:
     async def look(
         self, names: Collection[str] | None = None, others: Container[str] = ()
     ) -> list[GroupLag]:
-        """Return the current lag of these groups, or of all groups of the cluster.
+        """Return the current lag of these groups, or of all groups in the cluster.
 
-        History is kept only for the groups of the latest poll, and for `others`, which a later poll
-        will include. Raises KafkaError or Unreachable.
+        History is kept only for the groups in the latest poll and for `others`, the groups that a
+        later poll will include. Raises KafkaError or Unreachable.
         """
         if names is None:
             names = [listing.group_id for listing in await self._admin.list_groups()]
@@ -119,7 +122,7 @@ class LagLooker:
     async def _samples(
         self, groups: list[GroupDescription]
     ) -> tuple[dict[str, dict[TopicPartition, Sample]], str]:
-        """Return each group's samples, and why some records were not read ("": all were)."""
+        """Return the samples of each group, and why some records were not read ("" if all were)."""
         # Request offsets before ends, so that no group can be beyond an end.
         committed, read, led = await readings(self._admin, groups)
         logs = await self._logs(led)
@@ -160,7 +163,7 @@ class LagLooker:
         return _Logs(starts, {name: at.offset for name, at in ends.items()})
 
     async def _read_unread(self, samples: Iterable[tuple[TopicPartition, Sample]]) -> str:
-        """Read from each position with unread offsets, and return any problem, or ""."""
+        """Read from each position that has unread offsets. Returns the problem, if any, or ""."""
         ends = {
             (name, sample.position): sample.end
             for name, sample in samples
@@ -201,7 +204,7 @@ class LagLooker:
 
 
 def _unassigned_because(group: GroupDescription) -> str:
-    """Return why the owner of a partition is unknown, or ""."""
+    """Return the reason why a partition has no known owner, or ""."""
     if group.state in ("PreparingRebalance", "CompletingRebalance"):
         return "the group is rebalancing"
     if group.members and group.protocol_type != CONSUMER_PROTOCOL:

@@ -1,4 +1,4 @@
-"""Reads a limited number of a group's unread records, to count and date them."""
+"""Reads a limited number of a group's unread records, to count them and to find out their age."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from barnabas.types import TopicPartition
 
 
 class UnreadReader:
-    """Reads ranges that start at group positions; each call continues the previous one."""
+    """Reads ranges that start at group positions. Each call continues where the last one ended."""
 
     def __init__(self, consumer: Consumer, most: int) -> None:
-        """`consumer` must begin at the earliest record when its offset is out of range.
+        """`consumer` must start at the earliest record if its offset is out of range.
 
-        A range that seems to hold more than `most` records is not counted in full.
+        A range that appears to contain more than `most` records is not counted in full.
         """
         self._consumer = consumer
         self._most = most
@@ -30,9 +30,9 @@ class UnreadReader:
         found: dict[TopicPartition, Unread],
         seconds: float,
     ) -> dict[TopicPartition, str]:
-        """Continue reading the ranges from where `found` ends, and return the errors by range.
+        """Continue reading the ranges where `found` ends. Returns the errors, by range.
 
-        Anything read before an error or the time limit stays in `found`.
+        What was read before an error or the time limit is kept in `found`.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -69,7 +69,7 @@ class UnreadReader:
     def _unfinished(
         self, ranges: Mapping[TopicPartition, Span], found: Mapping[TopicPartition, Unread]
     ) -> dict[TopicPartition, Span]:
-        """Return the unread rest of each range."""
+        """Return the part of each range that has not been read yet."""
         unfinished = {}
         for name, (begin, end) in ranges.items():
             before = found.get(name)
@@ -80,7 +80,7 @@ class UnreadReader:
         return unfinished
 
     def _is_long(self, unread: Unread, span: Span) -> bool:
-        """Return whether the range contains more than `most` records, judging by its start."""
+        """Return whether the range contains more than `most` records, estimated from its start."""
         read = max(unread.read_to - span.begin, 1)
         return unread.records * (span.end - span.begin) > self._most * read
 
@@ -88,7 +88,7 @@ class UnreadReader:
 def _continued(
     before: Unread | None, name: TopicPartition, answer: FetchedBytes, end: int
 ) -> Unread:
-    """Add another fetch of a range, up to `end`, to the known facts."""
+    """Add another fetch of a range, up to `end`, to the facts that are already known."""
     records, first_ms = (0, -1) if before is None else (before.records, before.first_ms)
     chunk = Chunk(name, answer.offset, answer.records, answer.aborted, answer.high_watermark)
     for batch in chunk.lists(check_crcs=True):

@@ -1,4 +1,4 @@
-"""Requests groups' committed offsets, and finds the partitions that they read."""
+"""Requests the committed offsets of groups, and finds the partitions that the groups read."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DEAD: Final = "Dead"
 
 
 class Readings(NamedTuple):
-    """The offsets that groups have committed, and the partitions that they read, by group id.
+    """The offsets that groups have committed and the partitions that they read, by group id.
 
-    `led` contains their partitions with a leader: without one, the end of a partition is unknown,
-    and a request for it would fail.
+    `led` contains those of their partitions that have a leader. Without a leader, the end of a
+    partition is unknown, and a request for it would fail.
     """
 
     committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
@@ -28,7 +28,7 @@ class Readings(NamedTuple):
 
 
 async def readings(admin: Admin, groups: list[GroupDescription]) -> Readings:
-    """Return the offsets that these groups have committed, and the partitions that they read."""
+    """Return the offsets that these groups have committed and the partitions that they read."""
     committed = {
         group.group_id: {}
         # A nonexistent group has no offsets, and a request for them would fail.
@@ -54,7 +54,7 @@ async def readings(admin: Admin, groups: list[GroupDescription]) -> Readings:
 async def offsets_at(
     admin: Admin, partitions: Iterable[TopicPartition], when: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition at a time in milliseconds, or at LATEST or EARLIEST."""
+    """Return the offset of each partition at a time in milliseconds, LATEST or EARLIEST."""
     found = await admin.list_offsets(dict.fromkeys(partitions, when))
     return {name: at.offset for name, at in found.items()}
 
@@ -64,11 +64,12 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """Return a group's partitions: the assigned ones, those with commits, and its topics' other
-    partitions.
+    """Return the partitions of a group: those assigned, those with commits, and others of its
+    topics.
 
-    A subscribed group reads whole topics; a group without members reads the topics for which it has
-    committed offsets. `topics` contains the existing topics, with their partition numbers.
+    A subscribed group reads whole topics. A group without members is assumed to read the topics for
+    which it has committed offsets. `topics` contains the topics that exist, with their partition
+    numbers.
     """
     found = {name for member in group.members for name in member.partitions} | set(committed)
     # In other protocols, such as Connect's, the subscribed topics are unknown.

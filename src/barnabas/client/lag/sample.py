@@ -1,10 +1,10 @@
-"""Defines a sample of a group's lag in one partition: everything that one observation shows. Pure.
+"""Defines a sample of a group's lag in one partition: all that one observation shows. Pure.
 
-An offset is not a record: transaction markers occupy offsets, compaction removes records without
-renumbering the others, and aborted records are invisible to a read_committed consumer. Only the
-batches themselves show how many records a range contains. An observation reads a limited number of
-them, so the number of unread records has a lower and an upper bound, which are equal once
-everything has been read.
+The number of offsets is not the number of records: transaction markers occupy offsets, compaction
+removes records without renumbering the rest, and aborted records are invisible to a read_committed
+consumer. Only the batches themselves show how many records a range contains. An observation reads a
+limited number of batches, so the number of unread records has a lower and an upper bound, which are
+equal once everything has been read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Unread(NamedTuple):
-    """The part that was read of a range that starts at a group's position."""
+    """The part that has been read of a range that starts at the position of a group."""
 
     records: int  # found
     read_to: int  # the range was read up to this offset
@@ -22,7 +22,7 @@ class Unread(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A group's position in a partition, and the partition's log, at one moment."""
+    """A group's position in a partition and the state of the partition's log, at one moment."""
 
     at_ms: int  # by a monotonic clock
     wall_ms: int  # by the wall clock, to compare with the times of records
@@ -35,13 +35,13 @@ class Sample(NamedTuple):
 
     @property
     def position(self) -> int:
-        """The offset at which the group will continue."""
+        """The offset from which the group will continue."""
         # Records below the start were deleted. Without a commit, everything counts.
         return self.start if self.committed is None else max(self.committed, self.start)
 
     @property
     def offsets(self) -> int:
-        """The number of offsets between the group's position and the end of the log."""
+        """The number of offsets from the group's position to the end of the log."""
         return 0 if self.end is None else max(self.end - self.position, 0)
 
     @property
@@ -58,5 +58,5 @@ class Sample(NamedTuple):
 
     @property
     def lost(self) -> int:
-        """The number of offsets deleted before the group read them."""
+        """The number of offsets that were deleted before the group had read them."""
         return 0 if self.committed is None else max(self.start - self.committed, 0)

@@ -1,4 +1,4 @@
-"""Sums up a group's lag over its partitions, and finds its slowest member. Pure."""
+"""Sums up the lag of a group over its partitions, and finds its slowest member. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LagSum(NamedTuple):
 
 
 class SlowMember(NamedTuple):
-    """The member whose partitions need the most attention."""
+    """The member whose partitions need attention most."""
 
     member: str
     partitions: int  # of the group, with unread records
@@ -43,9 +43,10 @@ def add_up(verdicts: Iterable[Verdict]) -> LagSum:
 
 
 def slowest_member(verdicts: Mapping[TopicPartition, Verdict]) -> SlowMember | None:
-    """Return the member that needs the most attention; None if no member has unread records.
+    """Return the member that needs attention most, or None if there are no unread records.
 
-    A worse state comes first, then a record that has waited longer, then more records.
+    A member in a worse state comes first, then the one whose record has waited longer, then the one
+    with more records.
     """
     behind: dict[str, list[Verdict]] = {}
     for verdict in verdicts.values():
@@ -57,10 +58,10 @@ def slowest_member(verdicts: Mapping[TopicPartition, Verdict]) -> SlowMember | N
 
 
 def with_neighbours(verdicts: Mapping[TopicPartition, Verdict]) -> dict[TopicPartition, Verdict]:
-    """Return the verdicts, adding to the reason for a stuck one its member's progress elsewhere.
+    """Return the verdicts. If one is stuck, say whether its member makes progress elsewhere.
 
-    If a member reads its other partitions, a single record may be the problem; if not, the member
-    is.
+    If the member makes progress in its other partitions, a single record may be the problem;
+    otherwise, the member is.
     """
     found = dict(verdicts)
     for name, verdict in verdicts.items():

@@ -1,10 +1,10 @@
-"""Judges a group's lag in one partition: its size, age, trend and cause. Pure.
+"""Judges the lag of a group in one partition: its size, age, trend and cause. Pure.
 
     verdict = judge(history, patience_ms=30_000)
     print(verdict.state, verdict.records, verdict.age, verdict.catch_up_s, verdict.reason)
 
-The verdict contains only what the samples show. An unknowable number is None, and a bound is marked
-as a bound.
+The verdict contains only facts that follow from the samples. A number that cannot be known is None,
+and a bound is marked as a bound.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from barnabas.client.lag.sample import Sample
 from barnabas.counted import counted
 
 PATIENCE_MS: Final = 30_000
-"""The default patience: a member whose offset has not moved for six times the default
-`auto.commit.interval.ms` is stuck."""
+"""The default patience: a member is stuck if its offset has not moved for six times the default
+`auto.commit.interval.ms`."""
 
 
 class State(Enum):
-    """A group's state in a partition, in order of increasing severity."""
+    """The state of a group in a partition, in order of increasing severity."""
 
     CAUGHT_UP = "caught up"
     CATCHING_UP = "catching up"
@@ -34,12 +34,12 @@ class State(Enum):
 
     @property
     def severity(self) -> int:
-        """The state's rank: the higher, the more attention it needs."""
+        """The rank of the state. The higher the rank, the more attention the group needs."""
         return list(State).index(self)
 
 
 class Basis(Enum):
-    """How the age of the first unread record was found."""
+    """How the age of the first unread record was determined."""
 
     RECORD = "record"  # from its timestamp
     WATCH = "watch"  # from the polls between which it was appended
@@ -54,7 +54,7 @@ class Age(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The known facts about a group's lag in a partition."""
+    """The facts that are known about a group's lag in a partition."""
 
     state: State
     reason: str  # why it is in this state; "" if that needs no explanation
@@ -70,10 +70,9 @@ NOTHING_UNREAD: Final = Age(0.0, Basis.RECORD)
 
 
 def judge(history: History, patience_ms: int = PATIENCE_MS) -> Verdict:
-    """Judge a history, which needs at least one sample.
+    """Judge a history, which must contain at least one sample.
 
-    `patience_ms`: a member with records to read that leaves its offset unmoved for this long is
-    stuck.
+    A member is stuck if it has records to read but has not moved its offset for `patience_ms`.
     """
     sample = history.last
     state, reason = _decide(history, patience_ms)

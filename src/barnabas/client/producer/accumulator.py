@@ -1,4 +1,4 @@
-"""Collects records in batches, one queue per partition, until the sender takes them (PR-3).
+"""Collects records in batches, in one queue per partition, until the sender takes them (PR-3).
 
     append --> waiting -- take --> in flight -- acknowledge --> stored
                   ^  |                |
@@ -6,10 +6,11 @@
                   |  `-- expire, fail_waiting --> failed
                   `------- put back in its old place, or split into its parts (KIP-126)
 
-The module is pure: `now_ms` is an argument, and nothing waits. It enforces the memory limit
-(`buffer.memory` counts appended records without an outcome), decides when a batch may be sent, and
-manages the idempotent producer's identity. Every appended record has exactly one outcome. A failed
-record may still be stored: after an unanswered attempt, the client cannot tell.
+The module is pure: `now_ms` is an argument, and no method waits. It enforces the memory limit
+(`buffer.memory` limits the size of the records that have no outcome yet), decides when a batch may
+be sent, and manages the identity of the idempotent producer. Every appended record gets exactly one
+outcome. A record that failed may still have been stored, because the client cannot know the result
+of an attempt without a response.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerE
 
 
 class Ready(NamedTuple):
-    """The partitions ready to send, and when to ask again."""
+    """The partitions that are ready to be sent, and when to ask again."""
 
     queues: list[PartitionQueue]  # partitions with a batch ready to send
     next_ms: int | None  # when the next batch becomes ready or expires
 
 
 class Statistics:
-    """Counts a producer's work per batch and request, never per record."""
+    """Counts a producer's work per batch and per request, never per record."""
 
     __slots__ = (
         "acknowledged_batches",
@@ -79,13 +80,14 @@ class Statistics:
         self.retries = 0
 
     def on_answer(self, took_ms: int) -> None:
-        """Count an answered Produce request."""
+        """Count a Produce request that was answered."""
         self.requests += 1
         self.request_ms += took_ms
         self.longest_request_ms = max(self.longest_request_ms, took_ms)
 
     def as_dict(self) -> dict[str, float]:
-        """Return the numbers by name, with units; names in `_total` are counts since the start."""
+        """Return the numbers by name, with units. Names with `_total` are counts since the start.
+        """
         return {
             "records_acknowledged_total": self.acknowledged_records,
             "records_failed_total": self.failed_records,
@@ -122,15 +124,15 @@ class Accumulator:
         self.needs_producer_id = config.enable_idempotence
         self.is_transactional = bool(config.transactional_id)
         self.check_loop: Callable[[], None] = lambda: None
-        """Raises an error unless called on the producer's loop.
+        """Raises an error if it is not called on the producer's loop.
 
-        Called once per batch, not per record.
+        It is called once per batch, not once per record.
         """
 
     # ---- in ----
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether `buffer.memory` allows this much more; a single record always fits."""
+        """Return whether this much more fits into `buffer.memory`. A single record always fits."""
         return self.used_bytes == 0 or (
             self.used_bytes + HEADER_BYTES + size_bytes <= self._config.buffer_memory
         )
@@ -142,9 +144,9 @@ class Accumulator:
         now_ms: int,
         timestamp_ms: int,
     ) -> tuple[ProducerBatch, int]:
-        """Append a record to a batch, and return the batch and the record's index in it.
+        """Append a record to a batch. Returns the batch, and the record's index in the batch.
 
-        `timestamp_ms` is the record's own timestamp, or wall time if it has none.
+        `timestamp_ms` is the record's own timestamp, or the wall-clock time if it has none.
         """
         size_bytes = record.size_bytes
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
@@ -163,7 +165,7 @@ class Accumulator:
     def append_encoded(
         self, topic_partition: TopicPartition, encoded: bytes, now_ms: int
     ) -> ProducerBatch:
-        """Append an encoded batch to its partition's queue."""
+        """Append a batch that is already encoded to the queue of its partition."""
         return self._append_whole(
             ProducerBatch.of_bytes(topic_partition, self._begin(), encoded, now_ms)
         )
@@ -171,7 +173,7 @@ class Accumulator:
     def append_sealed(
         self, topic_partition: TopicPartition, records: SealedRecords, now_ms: int
     ) -> ProducerBatch:
-        """Append a batch of encoded records to its partition's queue."""
+        """Append a batch of encoded records to the queue of its partition."""
         return self._append_whole(
             ProducerBatch.of_records(topic_partition, self._begin(), records, now_ms)
         )
@@ -188,7 +190,7 @@ class Accumulator:
         return queue
 
     def _begin(self) -> int:
-        """Return a number for a new batch. Raises the errors of `check_loop`."""
+        """Return the number for a new batch. Raises the errors of `check_loop`."""
         self.check_loop()
         return self._batches_made * NUMBER_STEP
 
@@ -205,7 +207,7 @@ class Accumulator:
 
     @property
     def unfinished_batches(self) -> list[ProducerBatch]:
-        """Every batch without an outcome, oldest first."""
+        """All batches without an outcome, oldest first."""
         return list(self._unfinished.values())
 
     @property
@@ -213,7 +215,7 @@ class Accumulator:
         return sum(len(queue.in_flight) for queue in self._queues.values())
 
     def ready(self, now_ms: int) -> Ready:
-        """Return the partitions with a batch ready to send, and the latest time to ask again."""
+        """Return the partitions with a batch that is ready, and the latest time to ask again."""
         queues = []
         next_ms: int | None = None
         for queue in self._active.values():
@@ -231,7 +233,7 @@ class Accumulator:
         return Ready(queues, next_ms)
 
     def _most_of(self, queue: PartitionQueue) -> int:
-        """Return how many of the partition's batches may be in flight."""
+        """Return how many batches of the partition may be in flight at once."""
         # A leader accepts any first sequence from an unknown producer, so send the first batch
         # alone (see the invariants of `partition_queue`).
         is_first = self._config.enable_idempotence and not queue.is_known
@@ -248,7 +250,7 @@ class Accumulator:
         return first.created_ms + self._config.linger_ms
 
     def take(self, queue: PartitionQueue) -> ProducerBatch:
-        """Take the partition's next batch, and send the partition to the back of the queue."""
+        """Take the partition's next batch, and move the partition to the back of the queue."""
         assert not self.needs_producer_id, "an idempotent batch needs a producer id"
         batch = queue.take(self._config.enable_idempotence)
         # Reinsert it at the end of the dict: the partitions of a broker take turns if they do not
@@ -280,11 +282,12 @@ class Accumulator:
         batch.complete(base_offset, log_append_time_ms)
 
     def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
-        """Take back a batch whose attempt failed; retry it in order, or fail it for good (PR-5).
+        """Take back a batch after a failed attempt, to retry it in order or fail it for good
+        (PR-5).
 
-        If the broker's state is in doubt, or the broker rejects our sequences, a new producer id is
-        needed. Until all batches in flight are done and `identify` has been called, no batch is
-        taken.
+        A new producer id is needed if the broker's state is in doubt or the broker rejects our
+        sequences. In this case, no batch is taken until all batches in flight are done and
+        `identify` has been called.
         """
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
@@ -319,7 +322,7 @@ class Accumulator:
         self._fail(batch, error)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Split a batch too large for its topic, and retry the parts (KIP-126)."""
+        """Split a batch that is too large for its topic, and retry the parts (KIP-126)."""
         parts = batch.split()
         self._release(batch)
         for part in parts:
@@ -330,7 +333,7 @@ class Accumulator:
         self._active[batch.topic_partition] = queue
 
     def _may_pass(self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError) -> bool:
-        """Return whether another attempt may succeed."""
+        """Return whether another attempt may be successful."""
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
@@ -355,9 +358,9 @@ class Accumulator:
         return not moved_up and queue.is_first_unacknowledged(batch)
 
     def _resolve(self, queue: PartitionQueue) -> None:
-        """Drop the sequences if a batch was given up in doubt and no other batch can settle it.
+        """Drop the sequences if a batch was given up in doubt and no other batch can resolve it.
 
-        Such a batch always ends a transaction.
+        In a transaction, such a batch always ends the transaction.
         """
         if queue.is_unresolvable or (queue.unresolved >= 0 and self.is_transactional):
             self._lose_sequences(queue)
@@ -366,9 +369,9 @@ class Accumulator:
         queue.is_lost = self.needs_producer_id = True
 
     def identify(self, producer_id: int, producer_epoch: int) -> None:
-        """Take a new identity while no batch is in flight.
+        """Adopt a new identity. There must be no batch in flight.
 
-        Lost sequences restart at 0; for a transactional producer, all sequences do.
+        Sequences that were lost restart at 0. For a transactional producer, all sequences restart.
         """
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
@@ -378,7 +381,7 @@ class Accumulator:
                 queue.restart(Identity(producer_id, producer_epoch))
 
     def expire(self, now_ms: int) -> list[ProducerBatch]:
-        """Fail and return the batches that have waited for `delivery.timeout.ms`."""
+        """Fail the batches that have waited for `delivery.timeout.ms`, and return them."""
         expired = []
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
@@ -391,7 +394,7 @@ class Accumulator:
         return expired
 
     def fail_waiting(self, error: BarnabasError) -> int:
-        """Fail every batch not in flight, and return the number of records."""
+        """Fail every batch that is not in flight, and return the number of records."""
         count = 0
         for queue in list(self._active.values()):
             while queue.waiting:
@@ -400,7 +403,7 @@ class Accumulator:
         return count
 
     def fail_all(self, error: BarnabasError) -> None:
-        """Fail every batch, including those in flight; nothing more is sent or received."""
+        """Fail every batch, even those in flight. Nothing is sent or received after this."""
         for queue in self._queues.values():
             queue.waiting.clear()
             queue.in_flight.clear()

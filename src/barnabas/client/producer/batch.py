@@ -1,8 +1,9 @@
-"""Defines a producer's batch of records for one partition.
+"""Defines a producer's batch of records for a single partition.
 
-A batch is open (records are added), then closed (encoded once, sent, and resent unchanged if
-retried), then done (acknowledged or failed), exactly once. A split batch is done when its parts
-are, and each of its records has the outcome of its part. Pure: it neither waits nor reads a clock.
+A batch is first open (records are added), then closed (it is encoded once, sent, and resent
+unchanged if retried), and then done (acknowledged or failed). It becomes done exactly once. A batch
+that was split is done when all of its parts are done, and each of its records has the outcome of
+the part that contains it. Pure: the batch neither waits nor reads a clock.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from barnabas.records.record import Headers, record_size_bound, records_of
 from barnabas.types import TopicPartition
 
 GivenHeaders = Iterable[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None] | None
-"""The accepted forms of a record's headers; text values are sent as UTF-8."""
+"""The accepted forms of a record's headers. Values that are text are encoded as UTF-8."""
 
 
 class ProducerRecord(NamedTuple):
     """A record to send (PR-1).
 
-    By default, the partitioner chooses a partition and the timestamp is now.
+    By default, the partitioner chooses the partition, and the timestamp is the current time.
 
-    A bytearray or memoryview is copied when the record is accepted.
+    A bytearray or memoryview is copied when the producer accepts the record.
     """
 
     topic: str
@@ -38,7 +39,8 @@ class ProducerRecord(NamedTuple):
 
 
 class CheckedRecord(NamedTuple):
-    """A checked record with its own copies of all bytes (see `arguments.checked_record`)."""
+    """A record that was checked, with copies of all mutable bytes (see `arguments.checked_record`).
+    """
 
     topic: str
     value: bytes | None
@@ -50,7 +52,8 @@ class CheckedRecord(NamedTuple):
 
 
 class RecordOptions(TypedDict, total=False):
-    """A record's optional fields, for `send(topic, value, key, partition=0, headers=[...])`."""
+    """The optional fields of a record, for `send(topic, value, key, partition=0, headers=[...])`.
+    """
 
     partition: int | None
     timestamp_ms: int | None
@@ -72,7 +75,7 @@ class ColumnOptions(TypedDict, total=False):
 
 
 class Identity(NamedTuple):
-    """The producer id and epoch to which a batch's sequence belongs."""
+    """The producer id and epoch for which the sequence of a batch is valid."""
 
     producer_id: int
     producer_epoch: int
@@ -80,20 +83,20 @@ class Identity(NamedTuple):
 
 SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 after the largest int32
 NUMBER_STEP = 2**32
-"""The distance between two batches' numbers.
+"""The difference between the numbers of two consecutive batches.
 
-The parts of a split batch use the numbers in between.
+The numbers in between are for the parts of a batch that is split.
 """
 
 NO_IDENTITY = Identity(-1, -1)
 
 
 def _on_any_loop() -> None:
-    """Do nothing, because the batch belongs to no loop."""
+    """Do nothing, because the batch is not bound to a loop."""
 
 
 class ProducerBatch:
-    """A batch of records for one partition, sent together and with the same outcome."""
+    """A batch of records for one partition. They are sent together and have the same outcome."""
 
     __slots__ = (
         "_callbacks",
@@ -164,7 +167,7 @@ class ProducerBatch:
     def of_bytes(
         cls, topic_partition: TopicPartition, number: int, encoded: bytes, created_ms: int
     ) -> ProducerBatch:
-        """Return an encoded batch, to which no record can be added."""
+        """Return a batch that is already encoded. No record can be added to it."""
         batch = cls(topic_partition, number, 0, created_ms)
         batch.records, batch.encoded = None, encoded
         batch.sealed_count = read_header(encoded).record_count
@@ -176,7 +179,7 @@ class ProducerBatch:
     def of_records(
         cls, topic_partition: TopicPartition, number: int, records: SealedRecords, created_ms: int
     ) -> ProducerBatch:
-        """Return a batch of encoded records, to which no record can be added."""
+        """Return a batch of encoded records. No record can be added to it."""
         batch = cls(topic_partition, number, 0, created_ms)
         batch.records = records
         batch.size_bytes = HEADER_BYTES + len(records.body)
@@ -184,13 +187,13 @@ class ProducerBatch:
 
     @property
     def is_divisible(self) -> bool:
-        """True if the batch has several records and was not created by `of_bytes`."""
+        """Whether the batch has several records and was not created by `of_bytes`."""
         return self.attempts > 0 and self.record_count > 1 and not self.is_whole
 
     def split(self) -> list[ProducerBatch]:
-        """Split the batch into batches of about half its size, with its sequences (KIP-126).
+        """Split the batch into parts of about half its size, which keep its sequences (KIP-126).
 
-        It then shares the outcome of its parts.
+        The outcome of the batch is then determined by its parts.
         """
         assert self.encoded is not None, "the batch was never sent"
         # Decode the records: the originals were dropped when the batch was encoded. Split in
@@ -228,7 +231,7 @@ class ProducerBatch:
             self._finish()
 
     def at(self, index: int) -> tuple[ProducerBatch, int]:
-        """Return the batch that contains the record at this index, and the record's index there."""
+        """Return the batch that contains the record at this index, and the index in that batch."""
         batch = self
         while batch.parts:
             for part in batch.parts:
@@ -250,7 +253,7 @@ class ProducerBatch:
         headers: Headers,
         size_bytes: int,
     ) -> int:
-        """Add a record of at most `size_bytes`, and return its index in the batch."""
+        """Add a record of at most `size_bytes` bytes, and return its index in the batch."""
         records = self.records
         assert type(records) is OpenRecords, "the batch was encoded already"
         index = len(records.values)
@@ -259,10 +262,10 @@ class ProducerBatch:
         return index
 
     def encode(self, *, is_transactional: bool = False) -> bytes:
-        """Return the bytes to send, with the current identity and sequence.
+        """Return the bytes to send, with the current identity and sequence of the batch.
 
-        Records are encoded (and compressed) once. A retry sends the same bytes; only a renumbered
-        batch is sent with a new header.
+        Records are encoded (and compressed) only once. A retry sends the same bytes, with a new
+        header only if the batch was renumbered.
         """
         if self.records is not None:
             header, body = self.records.build()
@@ -280,7 +283,7 @@ class ProducerBatch:
         return self.encoded
 
     def _with_identity(self, header: BatchHeader, is_transactional: bool) -> BatchHeader:
-        """Return the header with the batch's identity and sequence, if any."""
+        """Return the header with the identity and the sequence of the batch, if it has any."""
         if self.base_sequence < 0:
             return header
         return header._replace(
@@ -291,7 +294,7 @@ class ProducerBatch:
         )
 
     def _close(self) -> None:
-        """Drop the records, once encoded or no longer needed."""
+        """Drop the records, because they are encoded or no longer needed."""
         self.sealed_count = self.record_count
         self.records = None
         self.limit_bytes = 0
@@ -306,7 +309,7 @@ class ProducerBatch:
         self._finish()
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once the outcome is known, which may be immediately."""
+        """Call `callback` when the outcome is known. This may be immediately."""
         if self.done:
             callback()
         else:

@@ -1,4 +1,4 @@
-"""Reports outcomes per batch rather than per record, for bulk senders."""
+"""Reports outcomes per batch instead of per record, for bulk senders."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from barnabas.shielded import again
 
 
 class BatchDelivery:
-    """The outcome of several records of one batch. Await it to get the offsets or the error.
+    """The outcome of several records in one batch. Await it to get the offsets or the error.
 
-    `indexes` are the positions of its records among those passed in, in order. After an error,
-    resend the records at `failed_indexes`.
+    `indexes` are the positions of these records among the records passed by the caller, in order.
+    After an error, send the records at `failed_indexes` again.
     """
 
     __slots__ = ("_error", "batch", "indexes", "places")
@@ -42,7 +42,8 @@ class BatchDelivery:
 
     @property
     def offsets(self) -> list[int]:
-        """The records' offsets, in the order of `indexes`; -1 while unknown, and with acks=0."""
+        """The offsets of the records, in the order of `indexes`; -1 while unknown or with acks=0.
+        """
         # The parts of a split batch are stored separately, perhaps with other records in between.
         if self.batch.parts:
             found = map(self.batch.at, self.places)
@@ -52,9 +53,9 @@ class BatchDelivery:
 
     @property
     def failed_indexes(self) -> list[int]:
-        """Return those of `indexes` whose records are not stored.
+        """Return those `indexes` whose records are not stored.
 
-        These are all or none, unless the broker rejected individual records as too large.
+        This is all or none of them, unless the broker rejected individual records as too large.
         """
         pairs = zip(self.indexes, self.places, strict=True)
         return [index for index, place in pairs if self.batch.at(place)[0].error is not None]
@@ -63,7 +64,7 @@ class BatchDelivery:
         return self.batch.done
 
     def exception(self) -> BarnabasError | None:
-        """Return why some or all records failed; None if they are stored or not `done()` yet."""
+        """Return why some or all records failed, or None if they are stored or not `done()` yet."""
         if self.batch.error is None:
             return None
         try:
@@ -92,7 +93,7 @@ OnDelivery = Callable[[BatchDelivery], Any]
 
 
 class BatchDeliveries:
-    """Collects the deliveries of one `send_many` call, and reports each batch when it is done."""
+    """Collects the deliveries of one `send_many` call, and reports each batch once it is done."""
 
     def __init__(self, on_delivery: OnDelivery) -> None:
         self._on_delivery = on_delivery

@@ -1,4 +1,4 @@
-"""Chooses partitions for rows in columns: as given, by key, or without a key (PR-2). Pure."""
+"""Chooses the partitions of rows in columns: as given, by key, or without a key (PR-2). Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST: Final = 1_024  # bytes; longer keys are hashed one by one
 
 
 def given_partitions(partition: Any, count: int) -> Integers:
-    """Return each row's partition, from one number for all rows or one for each."""
+    """Return the partition of each row, given one number for all rows or one number per row."""
     numbers = whole_numbers(partition, count, "partition")
     if count and int(numbers.max()) > arguments.INT32_MAX:
         raise ValueError(f"partition: {numbers.max()} is not between 0 and {arguments.INT32_MAX}")
@@ -28,7 +28,7 @@ def given_partitions(partition: Any, count: int) -> Integers:
 def chosen_partitions(
     partitioner: Partitioner, topic: str, choice: Partitions, rows: ColumnRows
 ) -> Integers:
-    """Choose each row's partition, by its key if it has one."""
+    """Choose the partition of each row, by its key if it has one."""
     sizes = rows.sizes()
     if rows.keys is None:
         return _keyless(partitioner, topic, choice, sizes)
@@ -40,7 +40,7 @@ def chosen_partitions(
 
 
 def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: Integers) -> Integers:
-    """Return each row's partition; the partitioner keeps each one for a number of bytes."""
+    """Return the partition of each row. The partitioner keeps a partition for a number of bytes."""
     sums = np.cumsum(sizes)
     partitions, ends = [], [0]
     while ends[-1] < len(sizes):
@@ -57,7 +57,7 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
 
 
 def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
-    """Return the partition of each row's key, by `murmur2`; a null key's number is meaningless."""
+    """Return the partition for each key, by `murmur2`. The number for a null key is meaningless."""
     # Append four bytes, to make the last word of the last key readable.
     data = np.concatenate([keys.data, np.zeros(4, np.uint8)])
     lengths, starts = keys.lengths, keys.starts
@@ -89,7 +89,7 @@ def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
 def _word(
     data: np.ndarray[tuple[int], np.dtype[np.uint8]], at: Integers
 ) -> np.typing.NDArray[np.uint32]:
-    """Return the four bytes at each position, little-endian."""
+    """Return the four bytes at each position as a little-endian number."""
     found = data[at].astype(np.uint32)
     for place in range(1, 4):
         found |= data[at + place].astype(np.uint32) << np.uint32(8 * place)

@@ -1,6 +1,6 @@
 """Builds record batches from the rows of columns. Pure.
 
-The rows of a partition keep their order. A few megabytes are encoded at a time.
+The rows of a partition stay in order. A few megabytes are encoded at a time.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MOST_SLICE_ROWS = 262_144
 
 
 class ColumnBatch(NamedTuple):
-    """A record batch without an identity, with the original numbers of its rows."""
+    """A record batch without an identity, and the original numbers of its rows."""
 
     records: SealedRecords
     rows: Sequence[int]
 
 
 class ColumnRows(NamedTuple):
-    """Some or all rows of the columns passed to one call."""
+    """All or some of the rows in the columns that were passed to one call."""
 
     values: ByteColumn
     keys: ByteColumn | None
@@ -42,9 +42,10 @@ class ColumnRows(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
-        """Return the rows of these columns; `timestamps_ms` is one number for all or one for each.
+        """Return the rows of these columns. `timestamps_ms` is one number for all rows, or one per
+        row.
 
-        Raises TypeError, ValueError or MessageTooLarge, with the argument and the row.
+        Raises TypeError, ValueError or MessageTooLarge, which name the argument and the row.
         """
         column = ByteColumn.of(values, "values")
         count = len(column)
@@ -65,7 +66,7 @@ class ColumnRows(NamedTuple):
         return rows
 
     def sizes(self) -> Integers:
-        """Return each record's maximum size in bytes."""
+        """Return the maximum size of each record in bytes."""
         sizes = self.values.lengths + RECORD_OVERHEAD_BYTES
         return sizes if self.keys is None else sizes + self.keys.lengths
 
@@ -76,12 +77,12 @@ class ColumnRows(NamedTuple):
         return type(self)(self.values.part(first, end), keys, times, numbers)
 
     def take(self, rows: Integers) -> Self:
-        """Return the rows with these numbers, in this order."""
+        """Return the rows with these numbers, in the given order."""
         keys = None if self.keys is None else self.keys.take(rows)
         return type(self)(self.values.take(rows), keys, self.times[rows], rows)
 
     def by_partition(self, chosen: Integers) -> Iterator[tuple[int, Self]]:
-        """Yield the rows of each partition, in the order of partition numbers."""
+        """Yield the rows of each partition, in the order of the partition numbers."""
         if len(chosen) and int(chosen.min()) == int(chosen.max()):
             yield int(chosen[0]), self
             return
@@ -93,7 +94,7 @@ class ColumnRows(NamedTuple):
             yield partition, self.take(order[first:end])
 
     def batches(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        """Yield all rows in batches of at most `batch_size` bytes, and of at least one record."""
+        """Yield all rows in batches of at most `batch_size` bytes, but at least one record each."""
         first = 0
         for end in _cuts(self.sizes(), _SLICE_BYTES, _MOST_SLICE_ROWS):
             yield from self.part(first, end)._encode(batch_size, codec)
@@ -121,7 +122,7 @@ class ColumnRows(NamedTuple):
 
 
 def whole_numbers(given: Any, count: int, argument: str) -> Integers:
-    """Return one number for all rows, or one for each; none may be negative."""
+    """Return one number for all rows or one number per row. No number may be negative."""
     if not hasattr(given, "__len__"):
         return np.full(count, arguments.whole_number(given, argument), np.int64)
     numbers = np.asarray(given)
@@ -141,7 +142,7 @@ def _sequence(numbers: Integers | range) -> Sequence[int]:
 
 
 def _cuts(sizes: Integers, limit: int, most_rows: int = 2**31) -> Iterator[int]:
-    """Yield the end of each part; a part has at most `limit` bytes, but at least one row."""
+    """Yield the end of each part. A part has at most `limit` bytes, but at least one row."""
     sums = np.cumsum(sizes)
     first, before = 0, 0
     while first < len(sizes):

@@ -1,7 +1,7 @@
 """Sends whole columns: chooses partitions, encodes batches and passes them to the accumulator.
 
-A few megabytes are encoded at a time, and each portion waits for room: `buffer.memory` limits
-columns as it does records.
+A few megabytes are encoded at a time, and each portion waits for room, so `buffer.memory` limits
+columns in the same way as records.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ColumnSender:
-    """Sends the columns passed to one call of `send_columns`."""
+    """Sends the columns that were passed to one call of `send_columns`."""
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
@@ -75,7 +75,7 @@ class ColumnSender:
         return self._deliveries
 
     async def _send_each(self, records: Iterator[ProducerRecord]) -> None:
-        """Send row by row, for the user's serializers, interceptors or partitioner."""
+        """Send the rows one by one, for the user's serializers, interceptors or partitioner."""
         found: dict[ProducerBatch, tuple[list[int], list[int]]] = {}
         for row, record in enumerate(records):
             delivery = await self._intake.send_record(record)

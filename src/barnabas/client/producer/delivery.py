@@ -1,7 +1,7 @@
-"""Provides the handle for a sent record, which may not have been acknowledged yet.
+"""Provides the handle for a record that was sent but may not have been acknowledged yet.
 
-A small `Delivery` per record replaces a future: all records of a batch share its outcome. A
-Delivery is used only on the producer's loop.
+All records of a batch share an outcome, so each record has a small `Delivery` instead of a future.
+A Delivery is used only on the producer's loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Placed(Protocol):
-    """The interface shared by all kinds of delivery."""
+    """The interface that all kinds of delivery have in common."""
 
     def place(self) -> str: ...
 
@@ -32,7 +32,7 @@ D = TypeVar("D", bound=Placed)
 
 
 class RecordMetadata(NamedTuple):
-    """The location of a record that a broker has acknowledged."""
+    """The location of a record that was acknowledged by a broker."""
 
     topic: str
     partition: int
@@ -43,7 +43,7 @@ class RecordMetadata(NamedTuple):
 class Delivery:
     """The outcome of one record. Await it to get the RecordMetadata or the error.
 
-    It offers the methods of a future that apply to a record.
+    It has those methods of a future that make sense for a record.
     """
 
     __slots__ = ("_error", "batch", "index", "timestamp_ms")
@@ -59,7 +59,7 @@ class Delivery:
         return self.batch.done
 
     def result(self) -> RecordMetadata:
-        """Return the record's location, or raise its error. Call it only once `done()`."""
+        """Return the location of the record, or raise its error. Call this only once `done()`."""
         error = self.exception()
         if error is not None:
             raise error.with_traceback(None)
@@ -72,7 +72,7 @@ class Delivery:
         )
 
     def exception(self) -> BarnabasError | None:
-        """Return why the record failed; None if it is stored. Call it only once `done()`."""
+        """Return why the record failed, or None if it is stored. Call this only once `done()`."""
         batch = self.batch
         if not batch.done:
             raise asyncio.InvalidStateError("the record is not acknowledged yet")
@@ -89,21 +89,21 @@ class Delivery:
             return error
 
     def _place(self) -> tuple[ProducerBatch, int]:
-        """Return the batch that finally contained the record, and its index in that batch."""
+        """Return the batch that contained the record in the end, and its index in that batch."""
         batch = self.batch
         return batch.at(self.index) if batch.parts else (batch, self.index)
 
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
         """Call `callback(self)` on the producer's loop once the outcome is known (PR-8).
 
-        An exception from the callback is only logged. SystemExit and KeyboardInterrupt end the
-        loop, as in any loop callback.
+        If the callback raises an exception, it is only logged. SystemExit and KeyboardInterrupt end
+        the loop, as in any callback of a loop.
         """
         arguments.callback(callback, "callback")
         self.batch.when_done(partial(call_back, callback, self))
 
     def place(self) -> str:
-        """Return the record's partition, with its offset if known, as text."""
+        """Return the partition of the record, with the offset if known, as text."""
         batch, index = self._place()
         if batch.base_offset >= 0:
             return f"{batch.topic_partition} at offset {batch.base_offset + index}"
@@ -120,10 +120,10 @@ class Delivery:
 
 
 def call_back(callback: Callable[[D], Any], delivery: D) -> None:
-    """Call the user's callback; an exception that it raises is only logged.
+    """Call the user's callback. If it raises an exception, the exception is only logged.
 
-    Anything else, such as SystemExit, is left to the loop to raise: the batch's other callbacks
-    must run.
+    Other errors, such as SystemExit, are raised later by the loop, because the other callbacks of
+    the batch must run first.
     """
     try:
         callback(delivery)
@@ -134,9 +134,10 @@ def call_back(callback: Callable[[D], Any], delivery: D) -> None:
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
-    """Return a future that completes when the batch has its outcome.
+    """Return a future that completes once the batch has an outcome.
 
-    Raises ClientClosed on a loop other than the producer's, where it would never complete.
+    Raises ClientClosed on any loop other than the producer's, where the future would never
+    complete.
     """
     batch.check_loop()
     waiter = asyncio.get_running_loop().create_future()
@@ -150,7 +151,7 @@ def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
 
 
 async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None]) -> None:
-    """Wait for the outcome of every record accepted so far; `wake` wakes the sender."""
+    """Wait until all records accepted so far have an outcome. `wake` wakes up the sender."""
     accumulator.flushing += 1
     wake()
     try:

@@ -1,10 +1,10 @@
-"""Puts records into batches: checks each record, chooses its partition and waits for room.
+"""Puts records into batches: checks each record, chooses a partition and waits for room.
 
     ProducerRecord -- check --> CheckedRecord -- accept, or send, which waits --> Delivery
 
-This is the caller's side of a producer, beneath its public methods: the slow path, which makes all
-decisions. Most records of a busy producer need none and take the fast path (`open_batches`). Any
-thread may call `check`; everything after it runs on the loop.
+This is the caller's side of a producer, below the public methods. It is the slow path, where all
+decisions are made. In a busy producer, most records require no decision and take the fast path
+(`open_batches`). `check` may be called from any thread; all later steps run on the loop.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
 _PATIENCE_MS: Final = 5_000
-"""After this time, a partition unknown to the brokers counts as nonexistent.
+"""A partition that is still unknown to the brokers after this time is considered nonexistent.
 
-All brokers learn of new partitions much sooner, and `max.block.ms` is too long to wait for a wrong
-partition number.
+All brokers learn of new partitions much sooner than this, and `max.block.ms` would be too long a
+wait for a wrong partition number.
 """
 # records with the same wrong partition number wait only once in this time
 _REMEMBERED_MS: Final = 1_000
@@ -51,9 +51,9 @@ _new_tuple = tuple.__new__
 
 
 class BufferMemory:
-    """Grants room in `buffer.memory` to one record at a time, the holder of the lock `line`.
+    """Grants room in `buffer.memory` to one record at a time, which holds the lock `line`.
 
-    Otherwise, small records could keep overtaking a large one.
+    Without the lock, small records could overtake a large record again and again.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class BufferMemory:
         self.line = asyncio.Lock()
 
     def on_change(self) -> None:
-        """Check for room again: a batch is done, or nothing more may be sent."""
+        """Check for room again, because a batch is done or no more records may be sent."""
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
-        """Wait for that much room, while holding `line`. No batch lingers until there is room."""
+        """Wait for this much room, while holding `line`. Until then, no batch lingers."""
         if self._accumulator.has_room(size_bytes):
             return
         self._accumulator.flushing += 1
@@ -86,7 +86,7 @@ class BufferMemory:
             self._accumulator.flushing -= 1
 
     def full(self, topic: str, limit_ms: int) -> BufferFull:
-        """Return the error for a record that found no room in time."""
+        """Return the error for a record that did not get room in time."""
         return BufferFull(
             f"no room for a record for {topic} within {limit_ms} ms (max.block.ms): "
             f"{self._accumulator.used_bytes} bytes are waiting for brokers (buffer.memory)"
@@ -94,7 +94,7 @@ class BufferMemory:
 
 
 class Growth:
-    """Waits for partitions missing from the metadata: the topic may just have grown."""
+    """Waits for partitions that are not in the metadata, in case the topic has just grown."""
 
     def __init__(self, metadata: Metadata, clock: Clock) -> None:
         self._metadata = metadata
@@ -103,9 +103,9 @@ class Growth:
         self._absent: dict[tuple[str, int], int] = {}
 
     async def wait_for(self, topic: TopicView, partition: int) -> TopicView:
-        """Return the topic once it has the partition. Raises UnknownPartition.
+        """Return the topic once it has the partition. Raises UnknownPartition if it has not.
 
-        The caller sets a time limit, in case no broker answers.
+        The caller sets a time limit, because it is possible that no broker answers.
         """
         began_ms = self._clock.monotonic_ms()
         name = topic.name, partition
@@ -128,7 +128,8 @@ class Growth:
 
 
 class Preparation:
-    """Applies a producer's interceptors, then its serializers, to each record (PR-1, PR-10)."""
+    """Applies the interceptors of a producer, then its serializers, to each record (PR-1, PR-10).
+    """
 
     def __init__(self, config: ProducerConfig) -> None:
         # Not imported at the top: most producers do not need it.
@@ -161,7 +162,7 @@ class Preparation:
         return record._replace(value=value, key=key)
 
     def on_outcome(self, delivery: Delivery) -> None:
-        """Report the outcome of a queued record to the interceptors."""
+        """Tell the interceptors the outcome of a record that was queued."""
         error = delivery.exception()
         if error is None:
             self._interceptors.on_acknowledgement(delivery.result(), None)
@@ -171,7 +172,7 @@ class Preparation:
             self._interceptors.on_acknowledgement(metadata, error)
 
     def on_refused(self, topic: str, partition: int | None, error: BaseException) -> None:
-        """Report a record that was not queued to the interceptors."""
+        """Tell the interceptors about a record that was not queued."""
         where = _NO_PARTITION if partition is None else partition
         self._interceptors.on_acknowledgement(RecordMetadata(topic, where, -1, -1), error)
 
@@ -182,7 +183,7 @@ class Preparation:
 class Intake:
     """Accepts records from the producer on its loop, and from the threads of a blocking producer.
 
-    It assembles the parts of a producer, for use by the methods of `Producer`.
+    It holds the parts of a producer together for the methods of `Producer`.
     """
 
     def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:
@@ -222,7 +223,7 @@ class Intake:
         self.is_running = False  # between the producer's `start` and `close`
 
     def _accept(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a record without waiting; return None if its topic is unknown or there is no room.
+        """Queue a record without waiting. Returns None if its topic is unknown or there is no room.
 
         Raises the errors of `send`.
         """
@@ -237,16 +238,17 @@ class Intake:
         return self._append(record, topic)
 
     def _leave(self, topic: str, size_bytes: int) -> None:
-        """End the partitioner's stay at a full batch if no other record would fit.
+        """End the partitioner's stay at a batch if it is full, so that no other record would fit.
 
-        Otherwise, another batch would be started for one or two records.
+        Otherwise, a new batch would be started for only one or two records.
         """
         left_bytes = self.partitioner.stays_bytes(topic)
         if left_bytes <= size_bytes + HEADER_BYTES:
             self.partitioner.on_appended(topic, left_bytes)
 
     def check(self, record: ProducerRecord) -> CheckedRecord:
-        """Return the record to send, with copies of mutable fields (PR-1); callable in any thread.
+        """Return the record to send, with mutable fields copied (PR-1). May be called in any
+        thread.
 
         Calls interceptors and serializers. Raises the errors of `send` if the record cannot be
         sent, now or later.
@@ -264,7 +266,7 @@ class Intake:
         return checked
 
     def check_plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
-        """Check a value and a key, as `check` does; return None if `check` must decide."""
+        """Check a value and a key, as `check` does. Returns None if `check` has to decide."""
         # This method only accepts. Leave any other record to `check`, which raises the errors.
         if not self._joins or not self.is_running or self.tasks.error is not None:
             return None
@@ -309,7 +311,7 @@ class Intake:
         return delivery
 
     def accept(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a checked record, as `send` does, or return None if that would require waiting."""
+        """Queue a checked record, as `send` does. Returns None if this would require waiting."""
         try:
             self.check_open()
             return self._accept(record)
@@ -318,14 +320,14 @@ class Intake:
             raise
 
     def knows_place(self, record: CheckedRecord) -> bool:
-        """Return whether the metadata contains the record's topic and, if given, its partition."""
+        """Return whether the metadata contains the record's topic, and its partition if given."""
         topic = self._cluster.metadata.view.topics.get(record.topic)
         return topic is not None and (
             record.partition is None or record.partition in topic.partitions
         )
 
     def knows_topic(self, topic: str) -> bool:
-        """Return whether the topic's metadata is known; callable from any thread."""
+        """Return whether the topic's metadata is known. May be called from any thread."""
         return topic in self._cluster.metadata.view.topics
 
     async def wait_for_topic(self, topic: str) -> None:
@@ -334,7 +336,7 @@ class Intake:
 
     @property
     def prepares(self) -> bool:
-        """True if interceptors or serializers process each record."""
+        """Whether each record is processed by interceptors or serializers."""
         return self.preparation is not None
 
     async def topic(self, name: str) -> TopicView:
@@ -345,11 +347,11 @@ class Intake:
         )
 
     def unfinished_count(self) -> int:
-        """The number of accepted records without an outcome."""
+        """The number of accepted records that have no outcome yet."""
         return sum(batch.record_count for batch in self.accumulator.unfinished_batches)
 
     def acknowledged_count(self) -> int:
-        """The number of records acknowledged since the start."""
+        """The number of records that were acknowledged since the start."""
         return self.accumulator.statistics.acknowledged_records
 
     def wall_ms(self) -> int:
@@ -372,7 +374,7 @@ class Intake:
     def on_refused(
         self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
     ) -> None:
-        """Record that a record is not sent: an open transaction can only be aborted."""
+        """Record that a record is not sent, so that an open transaction can only be aborted."""
         if self.transactions is not None:
             self.transactions.on_refused(error)
         if self.preparation is not None and record is not None:
@@ -417,15 +419,15 @@ class Intake:
     def _may_keep_open(self) -> bool:
         """Return whether a batch may be open.
 
-        Records that join skip checks, so a batch may be open only while every record would pass
-        them.
+        The records that join an open batch skip the checks, so a batch may be open only while every
+        record would pass them.
         """
         if not self._joins or not self.is_running or self.memory.line.locked():
             return False
         return self.transactions is None or self.transactions.is_open
 
     def watch(self, batch: ProducerBatch) -> None:
-        """Watch a new batch: its outcome frees memory, and may decide a transaction."""
+        """Watch a new batch, whose outcome frees memory and may decide a transaction."""
         batch.when_done(self.memory.on_change)
         self._cluster.metadata.on_use(batch.topic_partition.topic)
         if self.transactions is not None:
@@ -437,7 +439,7 @@ class Intake:
             raise unknown_partition(topic, partition)
 
     async def topic_with(self, name: str, partitions: Iterable[int]) -> TopicView:
-        """Return the topic's metadata; wait for these partitions as `send` does."""
+        """Return the topic's metadata, waiting for these partitions as `send` does."""
         limit_ms = self.config.max_block_ms
         topic = await self.topic(name)
         try:
@@ -453,7 +455,8 @@ class Intake:
     # ---- waiting ----
 
     async def _accept_later(self, record: CheckedRecord) -> Delivery:
-        """Queue a record once its topic is known and there is room, within `max.block.ms`."""
+        """Queue a record once its topic is known and there is room, at most after `max.block.ms`.
+        """
         limit_ms = self.config.max_block_ms
         metadata = self._cluster.metadata
         try:
@@ -482,7 +485,7 @@ class Intake:
 
 
 def _preparation(config: ProducerConfig) -> Preparation | None:
-    """Return the interceptors and serializers; None without any, as in most producers."""
+    """Return the interceptors and serializers, or None if there are none, as in most producers."""
     given = (config.key_serializer, config.value_serializer, config.interceptor_classes)
     if all(each is None for each in given):
         return None

@@ -19,8 +19,7 @@ from barnabas.shielded import retrieve_error, shielded
 
 
 def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> int:
-    """Return the delay after this many consecutive failures: exponential, +-20 % (KIP-144,
-    KIP-580)."""
+    """Return the delay after consecutive failures: exponential, +-20 % (KIP-144, KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
     # An unbounded shift could create a number with thousands of bits.
@@ -59,8 +58,7 @@ class Pool:
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:
-        """Return the channel to the broker. Opens it after a backoff if necessary, or raises
-        Unreachable.
+        """Return the channel to the broker, opened after a backoff if needed. Raises Unreachable.
         """
         opened = self.ready_channel(node)
         if opened is not None:

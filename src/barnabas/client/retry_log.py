@@ -1,6 +1,6 @@
 """Decides when to log the errors that a client retries: once per cause, then at intervals. Pure.
 
-A cause is a kind of error together with the group, transactional id or partition concerned.
+A cause is a kind of error, together with the group, transactional id or partition that it concerns.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Hashable
 from barnabas.errors import BarnabasError
 
 MOMENT_MS = 1_000
-"""The approximate time to elect and load a coordinator, too short to log."""
+"""The approximate time to elect and load a coordinator. A shorter failure is not logged."""
 _REPEAT_MS = 30_000
 
 
 class RetryLog:
-    """Tracks the failures of one kind of retry, by subject and cause."""
+    """Tracks the failures of one kind of operation that is retried, by subject and cause."""
 
     def __init__(self, patience_ms: int = 0) -> None:
-        """`patience_ms`: how long an error must persist before it is logged."""
+        """`patience_ms` is the time that an error must persist before it is logged."""
         self._patience_ms = patience_ms
         self._began_ms: dict[Hashable, int] = {}
         self._logged_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
 
     def is_news(self, who: Hashable, kind: type[BarnabasError], now_ms: int) -> bool:
-        """Return whether to log this failure; if so, it counts as logged."""
+        """Return whether to log this failure. If so, the failure counts as logged."""
         if now_ms - self._began_ms.setdefault(who, now_ms) < self._patience_ms:
             return False
         logged_ms = self._logged_ms.get((who, kind))
@@ -34,5 +34,6 @@ class RetryLog:
         return True
 
     def over(self, who: Hashable) -> None:
-        """Record that `who` has recovered; an intermittent error is not logged each time."""
+        """Record that `who` has recovered, so that an intermittent error is not logged each time.
+        """
         self._began_ms.pop(who, None)

@@ -1,9 +1,9 @@
-"""Finds the serializers and deserializers for keys and values, by name or as callables (PR-10).
+"""Finds serializers and deserializers for keys and values, by name or as callables (PR-10).
 
     value --serializer--> bytes on the wire --deserializer--> value
 
-A null (None) remains null and is never passed to either. The formats match Kafka's own classes of
-these names: numbers are big-endian, and a UUID is sent as text.
+A null (None) remains null and is never passed to a serializer or deserializer. The formats are the
+same as those of Kafka's classes: numbers are big-endian, and a UUID is sent as text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SERIALIZERS: Final = (
     "uuid",
     "json",
 )
-"""The short names."""
+"""The short names of the serializers."""
 
 _CLASSES: Final = MappingProxyType(
     {
@@ -66,12 +66,12 @@ def serializer(given: object, option: str) -> Serializer | None:
 
 
 def deserializer(given: object, option: str) -> Deserializer | None:
-    """Return the deserializer for `key.deserializer` or `value.deserializer`; see `serializer`."""
+    """Return the deserializer for `key.deserializer` or `value.deserializer`. See `serializer`."""
     return _chosen(given, option, "Deserializer", _deserializers())
 
 
 def serialize(function: Serializer, value: object, part: str, topic: str) -> bytes | None:
-    """Serialize a record's `part` ("key" or "value"). Raises SerializationError."""
+    """Serialize the key or value of a record (`part`). Raises SerializationError."""
     if value is None:
         return None
     try:
@@ -93,7 +93,8 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
 
 
 def deserialize(function: Deserializer, data: bytes | None, part: str, place: str) -> Any:
-    """Deserialize a record's `part`; `place` identifies the record in errors."""
+    """Deserialize the key or value of a record (`part`). `place` identifies the record in errors.
+    """
     if data is None:
         return None
     try:
@@ -122,7 +123,8 @@ def _chosen(
 
 
 def _short(given: str, kind: str) -> str:
-    """Return the short name for one of Kafka's class names, or any other text unchanged."""
+    """Return the short name for one of Kafka's class names. Any other text is returned unchanged.
+    """
     if given == _JSON_CLASS + kind:
         return "json"
     return _CLASSES.get(given.removeprefix(_PACKAGE).removesuffix(kind), given)
@@ -192,7 +194,7 @@ def uuid_deserializer(data: bytes) -> Any:
 
 
 def json_serializer(value: Any) -> bytes:
-    """Encode as compact JSON in UTF-8; reject NaN and infinity, which JSON lacks."""
+    """Encode as compact JSON in UTF-8. NaN and infinity are rejected, because JSON lacks them."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

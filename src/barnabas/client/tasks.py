@@ -1,8 +1,8 @@
-"""Supervises a client's tasks. If a task fails due to a bug, the client fails visibly.
+"""Supervises the tasks of a client. If a task fails because of a bug, the client fails visibly.
 
-A task handles expected errors itself. An unexpected error ends the task. It is logged once, and the
-listeners fail all waiting callers, and all records without an outcome, with the cause. The client
-becomes unusable: every call raises.
+A task handles expected errors itself. An unexpected error ends the task and is logged once. The
+listeners then fail all waiting callers, and all records that have no outcome yet, with this error
+as the cause. The client can no longer be used: every call raises an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SLOW_S = 1.0
 
 
 class Tasks:
-    """A client's tasks, and the first unexpected error from any of them."""
+    """The tasks of a client, and the first unexpected error in any of them."""
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
@@ -32,7 +32,7 @@ class Tasks:
         self.error: ClientFailed | None = None
 
     def add_failure_listener(self, listener: Callable[[ClientFailed], None]) -> None:
-        """Register a listener, which must not raise, to call when the first task fails."""
+        """Register a listener to call when the first task fails. The listener must not raise."""
         self._listeners.append(listener)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -42,7 +42,7 @@ class Tasks:
         return task
 
     def guard(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
-        """Wrap a function called by the loop, which would only log its exceptions."""
+        """Wrap a function that is called by the loop, which would only log its exceptions."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
@@ -54,7 +54,7 @@ class Tasks:
 
     @contextmanager
     def slow(self, what: str) -> Iterator[None]:
-        """Log once what the block is waiting for if it takes longer than a second."""
+        """If the block takes longer than a second, log once what it is waiting for."""
         timer = asyncio.get_running_loop().call_later(
             _SLOW_S, _log.warning, "client %r: %s", self._client_id, what
         )

@@ -1,9 +1,9 @@
 """Handles the options of Kafka's Java clients that these clients do not need.
 
-A properties file written for Kafka can be passed unchanged: an option that only tunes something
-these clients do differently is accepted with a warning. An option that would change behaviour that
-users rely on, above all security, is rejected unless its value matches the behaviour of these
-clients.
+A properties file written for Kafka can be passed unchanged. An option is accepted with a warning if
+it only tunes something that these clients do in a different way. An option is rejected if it would
+change behaviour that users rely on, above all security, unless its value matches the behaviour of
+these clients.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
         "ssl_trustmanager_algorithm": "PKIX",
     }
 )
-"""The only accepted value of each option: Kafka's default."""
+"""The only value that is accepted for each option, which is Kafka's default."""
 
 _TRUST: Final = "set ssl.truststore.location, and ssl.truststore.type=PEM"
 _OWN: Final = (
@@ -72,21 +72,21 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         "ssl_keyfile": _OWN,
     }
 )
-"""Maps names used by other clients to Kafka's names for the same options."""
+"""Maps option names used by other clients to Kafka's names for the same options."""
 
 _TOKENS_BY_JAVA: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
-"""The classes that the option `sasl.oauthbearer.token.endpoint.url` replaces in these clients."""
+"""The classes replaced by the option `sasl.oauthbearer.token.endpoint.url` in these clients."""
 
 SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
 
 def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options`, named with underscores, without the meaningless ones.
+    """Return `options`, whose names have underscores, without those that have no effect here.
 
-    Raises ConfigError if an option requires unsupported behaviour.
+    Raises ConfigError if an option requires behaviour that is not supported.
     """
     used, ignored = {}, []
     for name, value in options.items():

@@ -1,8 +1,8 @@
-"""Maintains a client's view of brokers, topics and leaders, from Metadata responses. Pure.
+"""Maintains a client's view of brokers, topics and leaders from Metadata responses. Pure.
 
-A view is never changed, only replaced; its generation grows by one with each response. If two
-responses disagree about a partition, the higher leader epoch wins (KIP-320): a lagging broker must
-not send clients back to a deposed leader.
+A view is never modified, only replaced. Each response increases the generation by one. If two
+responses disagree about a partition, the higher leader epoch wins (KIP-320), so that a lagging
+broker cannot send clients back to a deposed leader.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class ClusterView(NamedTuple):
     errors: Mapping[str, int] = {}  # topic -> error code, for topics without a view
 
     def leader(self, topic_partition: TopicPartition) -> BrokerAddress | None:
-        """Return the partition's leader, or None if it has none or it is unknown."""
+        """Return the leader of the partition, or None if there is no leader or it is unknown."""
         partition = self._partition(topic_partition)
         return None if partition is None else self.nodes.get(partition.leader)
 
     def leader_epoch(self, topic_partition: TopicPartition) -> int:
-        """Return the epoch of the partition's leader, or -1 if it is unknown."""
+        """Return the epoch of the partition's leader, or -1 if the epoch is unknown."""
         partition = self._partition(topic_partition)
         return -1 if partition is None else partition.leader_epoch
 
@@ -58,7 +58,7 @@ class ClusterView(NamedTuple):
         return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def topic_error(self, name: str) -> KafkaError | None:
-        """Return the error that brokers reported for a topic without a view, if any."""
+        """Return the error, if any, that brokers reported for a topic that is not in the view."""
         code = self.errors.get(name, 0)
         return broker_error(code, f"topic {name!r}") if code else None
 
@@ -69,7 +69,8 @@ class ClusterView(NamedTuple):
         return self._replace(topics=topics, errors=errors)
 
     def after(self, response: MetadataResponse) -> ClusterView:
-        """Return the view updated by a response; topics not in the response are unchanged."""
+        """Return the view updated by a response. Topics that are not in the response do not change.
+        """
         generation = self.generation + 1
         topics = dict(self.topics)
         errors = dict(self.errors)

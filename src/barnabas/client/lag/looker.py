@@ -33,9 +33,7 @@ _FETCHED_BYTES: Final = 65_536  # often, only the first record of a range is nee
 _GIVE_UP_MS: Final = 60_000  # how long a range is skipped after an error
 
 _Range = tuple[TopicPartition, int]
-"""A partition, and the position of a group in it. Groups at the same position share the records
-read.
-"""
+"""A partition and a group's position in it. Groups at the same position share the records."""
 
 
 class _Logs(NamedTuple):

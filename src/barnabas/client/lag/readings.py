@@ -64,8 +64,7 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """Return the partitions of a group: those assigned, those with commits, and others of its
-    topics.
+    """Return a group's partitions: assigned, with commits, or in a topic of the group.
 
     A subscribed group reads whole topics. A group without members is assumed to read the topics for
     which it has committed offsets. `topics` contains the topics that exist, with their partition

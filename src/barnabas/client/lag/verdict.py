@@ -17,8 +17,7 @@ from barnabas.client.lag.sample import Sample
 from barnabas.counted import counted
 
 PATIENCE_MS: Final = 30_000
-"""The default patience: a member is stuck if its offset has not moved for six times the default
-`auto.commit.interval.ms`."""
+"""The default patience: six times the default `auto.commit.interval.ms`."""
 
 
 class State(Enum):

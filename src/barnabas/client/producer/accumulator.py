@@ -282,8 +282,7 @@ class Accumulator:
         batch.complete(base_offset, log_append_time_ms)
 
     def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
-        """Take back a batch after a failed attempt, to retry it in order or fail it for good
-        (PR-5).
+        """Take back a batch whose attempt failed. Retry it in order, or fail it for good (PR-5).
 
         A new producer id is needed if the broker's state is in doubt or the broker rejects our
         sequences. In this case, no batch is taken until all batches in flight are done and

@@ -247,8 +247,7 @@ class Intake:
             self.partitioner.on_appended(topic, left_bytes)
 
     def check(self, record: ProducerRecord) -> CheckedRecord:
-        """Return the record to send, with mutable fields copied (PR-1). May be called in any
-        thread.
+        """Return the record to send, with mutable fields copied (PR-1). Any thread may call this.
 
         Calls interceptors and serializers. Raises the errors of `send` if the record cannot be
         sent, now or later.

@@ -1,6 +1,7 @@
 """Computes Kafka's murmur2, by which all Kafka clients map keys to partitions.
 
-It is the 32-bit MurmurHash2 (as published by Austin Appleby) of the key's bytes, with Kafka's seed.
+It is the 32-bit MurmurHash2 by Austin Appleby, computed over the bytes of the key with Kafka's
+seed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return the hash as an unsigned 32-bit number; Java treats the same bits as a signed one."""
+    """Return the hash as an unsigned 32-bit number. Java reads the same bits as a signed number."""
     size = len(data)
     hashed = _SEED ^ size
     whole = size >> 2
@@ -30,5 +31,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Return the partition of a key: the hash without its sign bit, modulo `partition_count`."""
+    """Return the partition for a key: the hash without its sign bit, modulo `partition_count`."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count

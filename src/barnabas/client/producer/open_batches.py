@@ -3,14 +3,15 @@
     send --> join --> the open batch of its topic, or of its key's partition
                `--> None: to `Intake`, which decides, and may open the batch for those that follow
 
-A decision that appends a record to a batch opens it, for as long as the same decision would be made
-again: for records without a key, until the partitioner leaves the partition; for records with a
-key, until `batch.size` is reached. New metadata, a new transaction state, a full buffer or a
-failure closes all open batches, which forces new decisions. Open batches accept only bytes, without
-headers, timestamps or explicit partitions; everything else takes the slow path.
+When `Intake` decides to append a record to a batch, it opens the batch. The batch stays open for as
+long as the same decision would be made again: for records without a key, until the partitioner
+leaves the partition; for records with a key, until `batch.size` is reached. New metadata, a new
+transaction state, a full buffer or a failure closes all open batches, so that new decisions are
+made. An open batch accepts only records that consist of bytes and have no headers, timestamp or
+explicit partition. All other records take the slow path.
 
-Invariant: a batch closes (`limit_bytes` becomes 0) before anything else for its partition is queued
-behind it, so joining records keep the partition's order.
+Invariant: a batch is closed (`limit_bytes` is set to 0) before anything else for its partition is
+queued behind it. Records that join a batch therefore stay in order within the partition.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class OpenBatches:
-    """A producer's batches that records may join without a separate decision."""
+    """The batches of a producer that records may join without a decision of their own."""
 
     def __init__(
         self,
@@ -49,10 +50,10 @@ class OpenBatches:
         self._by_partition: dict[tuple[str, int], ProducerBatch] = {}  # for records with a key
 
     def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
-        """Queue a record in a batch that is open for it, or return None if a decision is needed.
+        """Queue a record in a batch that is open for it. Returns None if a decision is needed.
 
-        This duplicates what `Intake` does to append a record, and is inlined as far as possible: it
-        runs for every record.
+        This duplicates the code with which `Intake` appends a record, and is inlined as far as
+        possible, because it runs for every record.
         """
         try:
             batch = self._by_topic.get(topic) if key is None else self._for_key(topic, key)
@@ -82,14 +83,14 @@ class OpenBatches:
         return Delivery(batch, index, timestamp_ms)
 
     def join_record(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a checked record, as `join` does, or return None if a decision is needed."""
+        """Queue a checked record, as `join` does. Returns None if a decision is needed."""
         topic, value, key, partition, timestamp_ms, headers, _ = record
         if partition is None and timestamp_ms is None and not headers:
             return self.join(topic, value, key)
         return None
 
     def keep(self, batch: ProducerBatch, *, is_free: bool) -> None:
-        """Let more records join this batch; keyless ones only while the partitioner stays."""
+        """Let more records join this batch: keyless records only while the partitioner stays."""
         if not batch.limit_bytes:
             return  # another batch is queued behind it
         topic, partition = batch.topic_partition
@@ -105,13 +106,14 @@ class OpenBatches:
             batch.limit_bytes = min(self._batch_size, batch.size_bytes + stays_bytes)
 
     def close(self) -> None:
-        """Let no record join any batch until a new decision opens one."""
+        """Close all batches: no record joins a batch until a new decision opens one."""
         self._by_partition.clear()
         for topic in list(self._by_topic):
             self.count(topic)
 
     def count(self, topic: str) -> ProducerBatch | None:
-        """Make the partitioner count the records that joined the topic's open batch, if any."""
+        """Make the partitioner count the records that have joined the topic's open batch, if any.
+        """
         batch = self._by_topic.pop(topic, None)
         if batch is not None:
             self._partitioner.on_appended(topic, batch.size_bytes - batch.counted_bytes)

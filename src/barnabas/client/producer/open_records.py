@@ -1,7 +1,7 @@
-"""Holds an open batch's records unencoded, and encodes them together when sent.
+"""Holds the records of an open batch unencoded, and encodes them all when the batch is sent.
 
-For the caller, a record costs only two appends. The tests compare the encoded bytes with those of
-`records.record.BatchBuilder`.
+For the caller, adding a record costs only two appends. The tests compare the encoded bytes with
+those produced by `records.record.BatchBuilder`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FEWEST: Final = 8  # average records per timestamp that pay off
 
 
 class OpenRecords:
-    """The timestamps and values of all records, and any keys and headers."""
+    """The timestamps and values of all records, with their keys and headers if there are any."""
 
     __slots__ = ("codec", "headers", "keys", "timestamps", "values")
 
@@ -36,7 +36,7 @@ class OpenRecords:
 
     @classmethod
     def of_values(cls, values: Sequence[bytes], timestamp_ms: int, codec: int) -> OpenRecords:
-        """Return records without keys and headers, all with the same timestamp."""
+        """Return records that have no keys and headers, and that all have the same timestamp."""
         records = cls(codec)
         records.values = list(values)
         records.timestamps = [timestamp_ms] * len(values)
@@ -57,7 +57,7 @@ class OpenRecords:
         self.values.append(value)
 
     def build(self) -> tuple[BatchHeader, bytes]:
-        """Return the header of a batch without an identity, and the compressed records."""
+        """Return the header of a batch that has no identity, and the compressed records."""
         times = self.timestamps
         last, base = max(times, default=NO_TIMESTAMP), times[0] if times else NO_TIMESTAMP
         body = self._values_alone(base) or self._any(base)
@@ -66,10 +66,11 @@ class OpenRecords:
         return new_header(self.codec, len(times), base, last), body
 
     def _values_alone(self, base_ms: int) -> bytes | None:
-        """Return the encoded records if all have only values, as most do; otherwise None.
+        """Return the encoded records if all of them have only values, as most do; otherwise None.
 
-        The bytes around the offset delta depend only on the time and on the value's size. Each
-        record's bytes begin with the last byte of the previous record, its header count of 0.
+        The bytes around the offset delta depend only on the time and on the size of the value. The
+        bytes of each record are taken to begin with the last byte of the record before it, which is
+        its header count of 0.
         """
         values, times, place = self.values, self.timestamps, 0
         if self.keys or self.headers or not 0 < len(values) <= _MOST_RECORDS or None in values:
@@ -118,7 +119,7 @@ class OpenRecords:
 
 
 class SealedRecords:
-    """Encoded records, with a batch header without an identity."""
+    """Encoded records, with the header of a batch that has no identity."""
 
     __slots__ = ("body", "header")
 
@@ -135,7 +136,8 @@ class SealedRecords:
 
 
 class _ValueSizes(dict[int, bytes]):
-    """Maps a value's size to the bytes between offset delta and value: no key, and the size."""
+    """Maps the size of a value to the bytes between offset delta and value: no key, and the size.
+    """
 
     def __missing__(self, size_bytes: int) -> bytes:
         if len(self) >= _MOST_SIZES:
@@ -145,7 +147,7 @@ class _ValueSizes(dict[int, bytes]):
 
 
 class _Heads(dict[int, bytes]):
-    """Maps a value's size to the bytes between the previous record and the offset delta."""
+    """Maps the size of a value to the bytes between the previous record and the offset delta."""
 
     def __init__(self, time: bytes, offset_size: int) -> None:
         self._time = time

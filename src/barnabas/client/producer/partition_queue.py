@@ -1,4 +1,4 @@
-"""Queues the batches of one partition in order, with their idempotent sequences.
+"""Queues the batches of one partition in order, with their sequences for idempotence.
 
 Pure. Invariants, which together guarantee order without duplicates (PR-5, PR-6):
 
@@ -33,7 +33,7 @@ from barnabas.types import TopicPartition
 
 
 class PartitionQueue:
-    """The waiting batches and the batches in flight of one partition, with their sequences."""
+    """The batches of one partition, waiting or in flight, with their sequences."""
 
     __slots__ = (
         "identity",
@@ -62,11 +62,11 @@ class PartitionQueue:
 
     @property
     def is_known(self) -> bool:
-        """True once the partition's leader has stored a batch of this identity."""
+        """Whether the leader of the partition has stored a batch of this identity."""
         return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
-        """Return the batch that more records may join, if any; it was never taken."""
+        """Return the batch that more records may join, if any. It has never been taken."""
         if self.waiting:
             last = self.waiting[-1]
             if last.limit_bytes:
@@ -76,8 +76,8 @@ class PartitionQueue:
     def next_batch(self) -> ProducerBatch:
         """The oldest batch that may be sent.
 
-        A batch rejected as out of order waits until all batches sent behind it are also rejected,
-        or one of them is acknowledged.
+        A batch that was rejected as out of order waits until every batch sent after it has been
+        rejected too, or one of them has been acknowledged.
         """
         first = self.waiting[0]
         if first.is_out_of_order:
@@ -88,7 +88,7 @@ class PartitionQueue:
 
     @property
     def is_held(self) -> bool:
-        """True while the next batch must wait for responses to the batches in flight."""
+        """Whether the next batch must wait for responses to the batches that are in flight."""
         if self.settling:
             return True
         following = self.next_batch()
@@ -100,11 +100,12 @@ class PartitionQueue:
 
     @property
     def is_unresolvable(self) -> bool:
-        """True if no batch is left whose outcome could reveal that of the batch given up."""
+        """Whether a batch was given up and no batch is left that could reveal its outcome."""
         return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:
-        """Move the next batch into flight; if it has no sequence, assign the next one."""
+        """Move the next batch into flight. If it has no sequence, assign the next sequence to it.
+        """
         batch = self.next_batch()
         if batch is self.waiting[0]:  # all batches are retried, at the current leader
             self._forget_refusals()
@@ -120,16 +121,16 @@ class PartitionQueue:
         return batch
 
     def acknowledge(self, batch: ProducerBatch) -> None:
-        """Remove a stored batch, which resolves any doubt about an earlier one."""
+        """Remove a stored batch. This resolves any doubt about an earlier batch."""
         self.last_acknowledged = max(self.last_acknowledged, batch.number)
         if self.last_acknowledged > self.unresolved:
             self.unresolved = -1
         self._land(batch)
 
     def take_stored(self) -> list[ProducerBatch]:
-        """Take the batches rejected as out of order that are older than an acknowledged batch.
+        """Take batches that were rejected as out of order but are older than an acknowledged batch.
 
-        They are known to be stored, so they are not retried.
+        They are known to be stored, so they need not be retried.
         """
         stored = [
             batch
@@ -141,7 +142,7 @@ class PartitionQueue:
         return stored
 
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
-        """Return the batch to its old place, to be retried no earlier than `not_before_ms`."""
+        """Put the batch back in its old place, to be retried at `not_before_ms` at the earliest."""
         if not batch.is_out_of_order:
             # Rejections count only if every sent batch was rejected, and this one had another
             # error.
@@ -170,17 +171,17 @@ class PartitionQueue:
         self.waiting.insert(place, batch)
 
     def give_up(self, batch: ProducerBatch) -> None:
-        """Remember a batch with an unknown outcome that is no longer in either list."""
+        """Remember a batch whose outcome is unknown and that is no longer in either list."""
         self.unresolved = max(self.unresolved, batch.number)
 
     def give_up_in_flight(self, batch: ProducerBatch) -> None:
-        """Give up a batch in flight; the batches sent behind it resolve the doubt (KIP-360)."""
+        """Give up a batch in flight. The batches sent after it will resolve the doubt (KIP-360)."""
         self.settling = True
         self.give_up(batch)
         self._land(batch)
 
     def refuse(self, batch: ProducerBatch) -> None:
-        """Drop a batch: the broker has stored neither it nor any batch sent behind it."""
+        """Drop a batch. The broker has stored neither this batch nor any batch sent after it."""
         self.settling = True
         if batch.base_sequence >= 0:
             # Its sequences become free. The batches in flight behind it also move up: the broker
@@ -198,16 +199,17 @@ class PartitionQueue:
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
-        """Return whether all sent batches were rejected as out of order, this one last.
+        """Return whether all batches that were sent have been rejected as out of order, this one
+        last.
 
-        While a batch is unanswered, its response may show that the leader has them all.
+        As long as one batch has no response, its response may show that the leader has them all.
         """
         return self.in_flight == [batch] and all(
             each.is_out_of_order for each in (*self._sent(), batch)
         )
 
     def restart(self, identity: Identity) -> None:
-        """Restart the sequences at 0 under a new identity, while no batch is in flight."""
+        """Restart the sequences at 0 under a new identity. There must be no batch in flight."""
         assert not self.in_flight, "sequences of batches in flight cannot change"
         self.identity = identity
         self.is_lost = False
@@ -219,7 +221,7 @@ class PartitionQueue:
             batch.base_sequence = -1
 
     def _sent(self) -> Iterator[ProducerBatch]:
-        """Yield the batches waiting for a retry, oldest first: they precede all new batches."""
+        """Yield the batches that wait for a retry, oldest first. They precede all new batches."""
         for batch in self.waiting:
             if batch.base_sequence < 0:
                 return

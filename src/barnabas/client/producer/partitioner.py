@@ -1,7 +1,8 @@
-"""Chooses a record's partition (PR-2): by key, or by one of three rules if there is no key.
+"""Chooses the partition of a record (PR-2): by key, or by one of three rules if it has no key.
 
-Pure: entropy is passed in as `Random`. A partition is available if it has a leader. If none has
-one, any partition will do; the record waits in the accumulator for a leader.
+Pure: entropy is passed in as `Random`. A partition is available if it has a leader. If no partition
+has a leader, any partition may be chosen, and the record waits in the accumulator until there is a
+leader.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _REMEMBERED_KEY_BYTES = 64
 
 
 class Partitions(NamedTuple):
-    """A topic's partitions in one generation of the metadata."""
+    """The partitions of a topic in one generation of the metadata."""
 
     partition_count: int
     available: tuple[int, ...]  # partitions with a leader, ascending
@@ -31,7 +32,7 @@ class Partitions(NamedTuple):
 
 
 class Keyless(Protocol):
-    """A rule for choosing partitions for records without a key."""
+    """A rule that chooses partitions for records without a key."""
 
     def choose(self, topic: str, partitions: Partitions) -> int: ...
 
@@ -41,7 +42,7 @@ class Keyless(Protocol):
 
 
 class _Stay:
-    """The partition to which a topic's records without a key currently go."""
+    """The partition that currently receives the records of a topic that have no key."""
 
     __slots__ = ("generation", "partition", "sent_bytes")
 
@@ -54,7 +55,8 @@ class _Stay:
 class Sticky:
     """Stays with a random available partition for `batch.size` bytes, so that batches fill up.
 
-    Because bytes are counted, not batches, a slow broker receives no more than its share (KIP-794).
+    Because it counts bytes instead of batches, a slow broker receives no more than its share
+    (KIP-794).
     """
 
     def __init__(self, random: Random, batch_size: int) -> None:
@@ -96,7 +98,7 @@ class Sticky:
 
 
 class RoundRobin:
-    """Uses the next partition for each record, starting at random (Kafka's default up to 2.3)."""
+    """Uses the next partition for each record, after a random start (Kafka's default up to 2.3)."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -141,7 +143,7 @@ class RandomUntilRefresh:
 
 
 class Partitioner:
-    """Applies a producer's rule: one of the names for `partitioner`, or a callable."""
+    """Applies the rule of a producer, which is one of the names for `partitioner` or a callable."""
 
     def __init__(self, rule: str | ChoosePartition, random: Random, batch_size: int) -> None:
         self._custom = None if isinstance(rule, str) else rule
@@ -184,9 +186,11 @@ class Partitioner:
         return known
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Count a record without a key, of this size, for the last chosen partition."""
+        """Count a record without a key, of this size, towards the partition that was chosen last.
+        """
         self._keyless.on_appended(topic, size_bytes)
 
     def stays_bytes(self, topic: str) -> int:
-        """Return how many more bytes of keyless records may go to the last chosen partition."""
+        """Return how many more bytes of keyless records may be sent to the last chosen partition.
+        """
         return 0 if self._custom is not None else self._keyless.stays_bytes(topic)

@@ -1,8 +1,9 @@
-"""Implements the producer, which accepts records and reports one outcome for each.
+"""Implements the producer, which accepts records and reports one outcome for each of them.
 
     send -> partitioner -> accumulator -> (sender task) -> broker -> Delivery
 
-No accepted record is lost silently: it is acknowledged, or its Delivery raises (PR-8).
+No accepted record is lost without notice: either it is acknowledged, or its Delivery raises an
+error (PR-8).
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ if TYPE_CHECKING:
 class Producer:
     """Sends records to topics, within one event loop.
 
-    It takes Kafka's options (see `ProducerConfig`) as keywords with underscores, as a mapping with
-    Kafka's names (in place of the servers), or both. Text is converted, so a properties file can be
-    passed unchanged. An unknown or invalid option raises ConfigError.
+    The options are Kafka's (see `ProducerConfig`). They are passed as keyword arguments with
+    underscores, as a mapping with Kafka's names (instead of the servers), or both. Text is
+    converted to the type of the option, so a properties file can be passed unchanged. An option
+    that is unknown or invalid raises ConfigError.
 
-    Use it as `async with Producer(...)`, or between `start` and `close`. If its loop ends before
-    that, accepted records are still sent for up to five seconds, and a line on stderr reports how
-    many remain.
+    Use it as `async with Producer(...)`, or between `start` and `close`. If the event loop ends
+    before the producer is closed, it continues to send accepted records for up to five seconds, and
+    a line on stderr reports how many remain unsent.
 
     Example::
 
@@ -84,7 +86,7 @@ class Producer:
         self.intake.is_running = True
 
     async def flush(self, timeout_ms: float | None = None) -> None:
-        """Wait for the outcomes of all records accepted so far, without raising their errors.
+        """Wait until all records accepted so far have an outcome. Their errors are not raised.
 
         Args:
             timeout_ms: the longest time to wait; None: as long as it takes, which is
@@ -107,7 +109,7 @@ class Producer:
         self.intake.tasks.check()
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Flush, then disconnect; an open transaction is aborted. Further calls do nothing.
+        """Flush, then disconnect. Any open transaction is aborted. Further calls do nothing.
 
         Args:
             timeout_ms: the longest time to wait; None: as long as it takes, which for records that
@@ -142,20 +144,20 @@ class Producer:
                 self.intake.preparation.close()
 
     def purge(self) -> int:
-        """Fail all records that are not in flight with RecordsPurged, and return their number.
+        """Fail all records that are not in flight with RecordsPurged. Returns their number.
 
-        Batches in flight, sent but not yet answered, await their outcome. An open transaction that
-        loses records this way can only be aborted.
+        A batch that was sent but not yet answered still gets its outcome. An open transaction that
+        loses records in this way can only be aborted.
         """
         self.intake.check_running()
         error = RecordsPurged("the record was not sent: purge() was called before")
         return self.intake.accumulator.fail_waiting(error)
 
     def statistics(self) -> dict[str, float]:
-        """Return figures about the producer's work and contents, by name, with units in the names.
+        """Return figures about the producer's work and contents, by name. Names include the units.
 
-        Names in `_total` are counts since the start. The call is cheap: nothing is counted per
-        record.
+        Names with `_total` are counts since the start. The call is cheap, because nothing is
+        counted per record.
         """
         accumulator = self.intake.accumulator
         return {
@@ -188,7 +190,7 @@ class Producer:
             self._let_go(self.intake.unfinished_count())
 
     def _let_go(self, lost: int) -> None:
-        """Warn that the loop ended, perhaps dropping the producer, before `close`."""
+        """Warn that the loop ended before `close`, possibly because the producer was dropped."""
         self._is_let_go = True
         say_lost(lost, repr(self))
         if self.intake.is_running:
@@ -205,10 +207,11 @@ class Producer:
     def transaction(self) -> TransactionScope:
         """Return a transaction as a block: `async with producer.transaction(): ...`.
 
-        Begins a transaction (after `init_transactions`, if that was not called) and commits it at
-        the end of the block. If the block raises or a record fails, aborts the transaction and
-        raises that error. An unanswered commit or abort of an earlier block is repeated first.
-        Raises the errors of `begin_transaction` and `commit_transaction`.
+        At the start of the block, a transaction begins; `init_transactions` is called first if
+        necessary. At the end of the block, the transaction is committed. If the block raises an
+        error or a record fails, the transaction is aborted and the error is raised. If the commit
+        or abort of an earlier block got no response, it is repeated first. Raises the errors of
+        `begin_transaction` and `commit_transaction`.
         """
         transactions = self._required_transactions()
         from barnabas.client.producer.transaction_scope import TransactionScope
@@ -216,16 +219,17 @@ class Producer:
         return TransactionScope(transactions)
 
     async def init_transactions(self) -> None:
-        """Take over the `transactional.id` (PR-7): once, before the first transaction.
+        """Take over the `transactional.id` (PR-7). Call this once, before the first transaction.
 
-        An older producer with the same id is fenced, and its open transaction is aborted.
-        All of its commits are visible when this method returns. Raises InvalidTransactionTimeout,
-        TransactionalIdAuthorizationFailed or, after `max.block.ms`, the last transient error.
+        An older producer with the same id is fenced, and its open transaction is aborted. All
+        commits of the older producer are visible when this method returns. Raises
+        InvalidTransactionTimeout, TransactionalIdAuthorizationFailed or, after `max.block.ms`, the
+        last transient error.
         """
         await self._required_transactions().init()
 
     def begin_transaction(self) -> None:
-        """Begin a transaction of all records sent from now on.
+        """Begin a transaction that includes all records sent from now on.
 
         Raises InvalidTxnState.
         """
@@ -234,16 +238,17 @@ class Producer:
     async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
-        """Commit a consumer group's offsets with the transaction (KIP-447).
+        """Commit the offsets of a consumer group as part of the transaction (KIP-447).
 
-        `group` should be `Consumer.group_metadata()`, so that a member removed from the group is
-        rejected; a plain group id skips this check. Raises the errors of `commit_transaction`, or
-        UnknownTopicOrPartition, after a second, if a partition does not exist.
+        `group` should be `Consumer.group_metadata()`, so that the commit is rejected if the
+        consumer has been removed from the group. This check is skipped if only a group id is
+        passed. Raises the errors of `commit_transaction`. If a partition does not exist, raises
+        UnknownTopicOrPartition after a second.
         """
         await self._required_transactions().send_offsets(offsets, group)
 
     async def commit_transaction(self) -> None:
-        """Flush, then make the whole transaction visible atomically.
+        """Flush, then make the whole transaction visible in one atomic step.
 
         Raises the error of any record, or of the coordinator. ProducerFenced,
         TransactionalIdAuthorizationFailed and InvalidTxnState are final: close the producer. After
@@ -253,9 +258,10 @@ class Producer:
         await self._required_transactions().commit()
 
     async def abort_transaction(self) -> None:
-        """Undo the transaction: read_committed consumers never see it.
+        """Undo the transaction, so that read_committed consumers never see its records.
 
-        Unsent records fail with TransactionAborted. Raises the errors of `commit_transaction`.
+        Records that have not been sent fail with TransactionAborted. Raises the errors of
+        `commit_transaction`.
         """
         await self._required_transactions().abort()
 
@@ -311,7 +317,7 @@ class Producer:
         return delivery
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
-        """Accept a `ProducerRecord`; return and raise as `send` does."""
+        """Accept a `ProducerRecord`. Returns and raises the same as `send`."""
         if type(record) is ProducerRecord:
             topic, value, key, partition, timestamp_ms, headers = record
             if partition is None and timestamp_ms is None and not headers:
@@ -333,15 +339,15 @@ class Producer:
     async def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """Accept records in order, each as `send` does, and stop at the first rejected record.
+        """Accept records in order, each as in `send`, and stop at the first one that is rejected.
 
         Args:
             records: any iterable of ProducerRecord; consumed as room allows.
             on_delivery: called with a BatchDelivery on the producer's loop for each batch that has
                 its outcome, instead of a Delivery per record; this takes less memory and time.
 
-        Returns the Deliveries in order; None with `on_delivery`. Raises the errors of `send`; the
-        records before the rejected one are sent.
+        Returns the Deliveries in order, or None if there is `on_delivery`. Raises the errors of
+        `send`; the records before the rejected record are sent.
 
         Example::
 
@@ -372,12 +378,12 @@ class Producer:
             timestamps_ms: one number for all, or one per row; None: now.
             on_delivery: called with each BatchDelivery on the producer's loop.
 
-        Returns a BatchDelivery per batch, once all are queued. Batches have `batch.size` bytes; 256
-        KiB or more is much faster than the default. With your own serializers, interceptors or
-        partitioner, it is as slow as `send_many`.
+        Returns a BatchDelivery for each batch once all rows are queued. The batches have
+        `batch.size` bytes; a size of 256 KiB or more is much faster than the default. With your own
+        serializers, interceptors or partitioner, it is as slow as `send_many`.
 
-        Raises the errors of `send`, before any row is sent if the rows themselves are wrong;
-        ConfigError if numpy is not installed.
+        Raises the errors of `send`. If the rows themselves are invalid, the error is raised before
+        any row is sent. Raises ConfigError if numpy is not installed.
 
         Example::
 
@@ -393,11 +399,11 @@ class Producer:
     async def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
     ) -> Delivery:
-        """Queue a batch from `Consumer.fetch_batches`, and return its first record's Delivery.
+        """Queue a batch from `Consumer.fetch_batches`. Returns the Delivery of its first record.
 
-        Only its offsets, producer and sequences change. A batch too large for the topic fails
-        instead of being split. Raises the errors of `send`, or CorruptData if it is not a batch or
-        fails its checksum.
+        Only the offsets, the producer and the sequences of the batch are changed. A batch that is
+        too large for the topic fails instead of being split. Raises the errors of `send`, or
+        CorruptData if it is not a batch or fails its checksum.
         """
         self.intake.check_open()
         name = arguments.topic_partition(topic_partition)
@@ -416,9 +422,9 @@ class Producer:
         return Delivery(made, 0, read_header(encoded).base_timestamp)
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Ask a broker for a topic's partition numbers.
+        """Ask a broker for the partition numbers of a topic.
 
-        Also works between transactions. Raises the errors of `send`.
+        This also works between transactions. Raises the errors of `send`.
         """
         self.intake.check_running()
         metadata = self._cluster.metadata
@@ -426,11 +432,11 @@ class Producer:
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """Return the partitions that have a leader, according to the producer's metadata.
+        """Return the partitions that have a leader according to the producer's metadata.
 
-        Also works between transactions. A broker is asked only about an unknown topic, so the call
-        is cheap enough for each batch; a new leader is noticed at the next metadata refresh. Raises
-        the errors of `send`.
+        This also works between transactions. A broker is asked only if the topic is unknown, so the
+        method is cheap enough to be called for every batch. A new leader is noticed at the next
+        metadata refresh. Raises the errors of `send`.
 
         Example::
 
@@ -448,7 +454,7 @@ def _seconds(timeout_ms: float | None) -> float | None:
 
 
 def _as_new(batch: bytes) -> bytes:
-    """Return a stored batch as a new one: without offsets, producer or transaction."""
+    """Turn a stored batch into a new one, without its offsets, producer and transaction."""
     # Another cluster's offsets and epoch are meaningless in this one, and its producer's sequences
     # would be rejected; only the codec still describes the bytes.
     header = read_header(batch)

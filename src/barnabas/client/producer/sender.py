@@ -2,12 +2,14 @@
 
     accumulator.ready -> by leader -> one Produce per broker -> answer -> acknowledge/retry/reject
 
-A request has at most one batch per partition. Nothing is awaited between taking batches and writing
-their request, so each connection carries requests in the order of their sequences. While a broker
-is unknown or unreachable, its batches wait in the accumulator until `delivery.timeout.ms`.
+A request contains at most one batch per partition. Nothing is awaited between taking batches and
+writing the request that contains them, so requests are written to each connection in the order of
+their sequences. While a broker is unknown or unreachable, its batches wait in the accumulator until
+`delivery.timeout.ms`.
 
-A program that ends its loop without `close` cancels this task like all others, as `asyncio.run`
-does. Accepted records are then sent within a time limit; a line on stderr reports how many remain.
+If a program ends its event loop without calling `close`, this task is cancelled like all other
+tasks, for example by `asyncio.run`. It then sends the accepted records within a time limit, and a
+line on stderr reports how many remain.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ Flight = list[ProducerBatch]
 
 
 class Sender:
-    """Runs the only task that sends, which preserves the order of each partition's batches."""
+    """Runs the only task that sends batches, which keeps the batches of each partition in order."""
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class Sender:
         return self._task is not None and not self._task.done()
 
     async def close(self) -> None:
-        """Take no more batches, but do not wait for the batches in flight."""
+        """Stop taking batches, but do not wait for the batches that are in flight."""
         self._is_closing = True
         tasks = [task for task in (self._task, *self._connecting.values()) if task is not None]
         for task in tasks:
@@ -115,7 +117,7 @@ class Sender:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """Wake the task: a batch, a response or metadata has arrived."""
+        """Wake the task, because a batch, a response or metadata has arrived."""
         self._wake.set()
 
     async def _run(self) -> None:
@@ -127,7 +129,8 @@ class Sender:
             raise
 
     async def _send_last(self) -> None:
-        """Send the remaining batches as the loop ends; fail and count any left over."""
+        """Send the remaining batches while the loop ends. Fail and count those that are left over.
+        """
         accumulator = self._accumulator
         acknowledged = accumulator.statistics.acknowledged_records
         owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished_batches)
@@ -143,7 +146,7 @@ class Sender:
                 self.on_cancelled(max(0, owed - accumulator.statistics.acknowledged_records))
 
     async def _send_all(self, *, is_last: bool = False) -> None:
-        """Send batches as they become ready; with `is_last`, until each is done."""
+        """Send batches as they become ready or, if `is_last`, until all of them are done."""
         loop = asyncio.get_running_loop()
         while not is_last or self._accumulator.unfinished_batches:
             self._wake.clear()
@@ -167,7 +170,9 @@ class Sender:
     # ---- identity ----
 
     async def _identify(self) -> bool:
-        """Get a producer id if needed and nothing is in flight; return whether there is one."""
+        """Get a producer id if one is needed and nothing is in flight. Returns whether there is
+        one.
+        """
         accumulator = self._accumulator
         if self._transactions is not None:
             # Only the coordinator may raise the epoch of a transactional id, so the transaction
@@ -242,7 +247,7 @@ class Sender:
         return by_node
 
     def _send_to(self, node: BrokerAddress, queues: Sequence[PartitionQueue]) -> bool:
-        """Send one request to a broker if it is connected and one more may be in flight."""
+        """Send one request to a broker if it is connected and another request may be in flight."""
         most = self._config.max_in_flight_requests_per_connection
         if self._requests.get(node.node_id, 0) >= most:
             return False
@@ -309,7 +314,8 @@ class Sender:
         )
 
     def _connect(self, node: BrokerAddress) -> None:
-        """Open the broker's channel in a separate task, which wakes this task when it is done."""
+        """Open the channel to the broker in a separate task, which wakes this task when it is done.
+        """
         if node.node_id in self._connecting:
             return
 
@@ -372,7 +378,8 @@ class Sender:
         self._on_failure([batch], broker_error(code, subject, outcome.error_message))
 
     def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
-        """Hand back the batches of a failed attempt, to be retried after a backoff or failed."""
+        """Hand back the batches of a failed attempt, which are retried after a backoff or failed.
+        """
         # After any failure, the leader may have changed (PR-9).
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()
@@ -389,7 +396,7 @@ class Sender:
             self._warn(again, error, now_ms)
 
     def _warn(self, again: Flight, error: BarnabasError, now_ms: int) -> None:
-        """Log why these batches are retried."""
+        """Log the reason why these batches are retried."""
         if isinstance(error, _STALE_METADATA):
             # A broker briefly lags behind when a topic is created or a leader changes; only a
             # second failure means trouble.

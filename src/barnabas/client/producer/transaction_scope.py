@@ -1,7 +1,7 @@
-"""Provides a transaction as a block, committed at the end, or aborted if the block raises.
+"""Provides a transaction as a block. It is committed at the end, or aborted if the block raises.
 
-A commit or abort not answered within `max.block.ms` is repeated when the next block is entered: the
-coordinator may have decided it.
+If a commit or abort gets no response within `max.block.ms`, it is repeated when the next block is
+entered, because the coordinator may have completed it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TransactionScope:
             raise
 
     async def _abort_after(self, error: BaseException) -> None:
-        """Abort any open transaction; a failure is only noted on `error`."""
+        """Abort any open transaction. If this fails, the failure is only noted on `error`."""
         if self._transactions.state not in (State.OPEN, State.FAILED):
             return
         try:

@@ -1,4 +1,4 @@
-"""Runs a producer's transactions one after another, each all or nothing (PR-7, KIP-98).
+"""Runs a producer's transactions one after another, each of them all or nothing (PR-7, KIP-98).
 
     init: UNINITIALIZED -> READY        fences older producers of the same transactional id
     begin: READY -> OPEN                sends nothing
@@ -6,10 +6,11 @@
     commit: OPEN -> COMMITTING -> READY      abort: OPEN or FAILED -> ABORTING -> READY
     an error: OPEN -> FAILED (only abort is possible) or FENCED (nothing is)
 
-Invariant: a transaction commits only if every one of its records is acknowledged. If a commit or
-abort is not answered, the state remains COMMITTING or ABORTING. The same call may be repeated, but
-not the other: the coordinator may have decided. No request takes effect in a later transaction:
-after an unanswered request, the producer first obtains a new epoch.
+Invariant: a transaction is committed only if all of its records are acknowledged. If a commit or
+abort gets no response, the state remains COMMITTING or ABORTING. The same method may then be called
+again, but not the other method, because the coordinator may already have decided. No request takes
+effect in a later transaction: after a request without a response, the producer first obtains a new
+epoch.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class State(Enum):
 
 
 class Transactions:
-    """Performs a producer's transactions, through both kinds of coordinators."""
+    """Performs the transactions of a producer through the transaction and group coordinators."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: Accumulator) -> None:
         self._cluster = cluster
@@ -140,7 +141,7 @@ class Transactions:
         self._error: BarnabasError | None = None  # the reason for FAILED or FENCED
 
     def _forget(self) -> None:
-        """Reset the state of the current transaction: none is open."""
+        """Reset the state of the transaction, so that none is open."""
         # partitions that are part of the transaction
         self._partitions: dict[TopicPartition, None] = {}
         self._wanted: dict[TopicPartition, None] = {}  # partitions still to be added
@@ -165,7 +166,7 @@ class Transactions:
     # ---- the user's calls ----
 
     async def init(self) -> None:
-        """Obtain an identity, which fences older producers and aborts their transaction."""
+        """Obtain an identity. This fences older producers and aborts their transaction."""
         self._check_call(State.UNINITIALIZED)
         try:
             await self._identify()
@@ -181,7 +182,9 @@ class Transactions:
         self.state = State.OPEN
 
     async def commit(self) -> None:
-        """Wait for all records, then commit. Raises any error that requires an abort."""
+        """Wait for all records, then commit. Raises any error after which only an abort is
+        possible.
+        """
         self._check_call(State.OPEN, State.COMMITTING)
         await self._flush()
         # If a record has failed, only an abort is possible, and this raises the error.
@@ -190,7 +193,8 @@ class Transactions:
         await self._end(is_commit=True)
 
     async def abort(self) -> None:
-        """Drop unsent records, and abort. Raises an error if the abort must be repeated."""
+        """Drop the records not yet sent, and abort. Raises an error if the abort must be repeated.
+        """
         self._check_call(State.OPEN, State.FAILED, State.ABORTING)
         self.state = State.ABORTING
         await self._stop_adding()
@@ -203,7 +207,7 @@ class Transactions:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
-        """Commit a group's offsets with this transaction (KIP-447)."""
+        """Commit the offsets of a group as part of this transaction (KIP-447)."""
         self._check_call(State.OPEN)
         wanted = as_offsets(offsets)
         who = checked_group(group)
@@ -233,7 +237,7 @@ class Transactions:
         return topic_partition in self._partitions
 
     def track(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
-        """Track a new batch for this partition: the transaction depends on its outcome."""
+        """Track a new batch for this partition, because the transaction depends on its outcome."""
         batch.when_done(lambda: self._on_batch_done(batch))
         if topic_partition in self._partitions or topic_partition in self._wanted:
             return
@@ -259,14 +263,14 @@ class Transactions:
             self.on_refused(batch.error)
 
     def on_refused(self, error: BarnabasError) -> None:
-        """Fail the transaction, because one of its records is not stored."""
+        """Fail the transaction, because one of its records was not stored."""
         if isinstance(error, ProducerFenced | TransactionalIdAuthorizationFailed):
             self._fence(error)
         elif self.state in (State.OPEN, State.COMMITTING):
             self._fail(error)
 
     async def _add(self) -> None:
-        """Add partitions to the transaction until none are left."""
+        """Add partitions to the transaction until there are none left to add."""
         try:
             while self._wanted:
                 adding = dict(self._wanted)
@@ -364,10 +368,10 @@ class Transactions:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown_until_ms: int,
     ) -> list[TopicPartition]:
-        """Make one attempt, and return the partitions that are still unknown at `unknown_until_ms`.
+        """Try once, and return the partitions that are still unknown at `unknown_until_ms`.
 
-        Before that time, unknown partitions raise an error: the coordinator may not know a new
-        topic yet.
+        Before that time, an unknown partition raises an error, because the coordinator may not have
+        heard of a new topic yet.
         """
         request = TxnOffsetCommitRequest(
             transactional_id=self._id,
@@ -424,10 +428,11 @@ class Transactions:
         self.state = State.READY
 
     async def _never_late(self, asking: Awaitable[T]) -> T:
-        """Obtain a new epoch after an unanswered request, which may arrive late.
+        """After a request without a response, obtain a new epoch, because the request may arrive
+        late.
 
-        A late EndTxn would end the next transaction too early, and late offsets would be part of
-        it.
+        A late EndTxn would end the next transaction too early, and offsets that arrive late would
+        become part of it.
         """
         try:
             return await asking
@@ -441,7 +446,9 @@ class Transactions:
     # ---- errors ----
 
     def _judge(self, error: BarnabasError) -> None:
-        """Handle a coordinator error: only an abort is left, or the producer is fenced."""
+        """Handle an error from the coordinator: only an abort is possible, or the producer is
+        fenced.
+        """
         error = _as_fenced(error)
         if isinstance(error, UnknownProducerId | InvalidProducerIdMapping):
             self._needs_bump = True
@@ -464,7 +471,8 @@ class Transactions:
         self._accumulator.fail_waiting(error)
 
     def _check_call(self, *states: State) -> None:
-        """Raise an error unless the state is one of these and this is the producer's loop."""
+        """Raise an error unless the state is one of these and the caller is on the producer's loop.
+        """
         self._cluster.metadata.check_loop()
         self._expect(*states)
 
@@ -478,11 +486,11 @@ class Transactions:
     # ---- waiting ----
 
     async def _flush(self) -> None:
-        """Wait until every record has its outcome."""
+        """Wait until every record has an outcome."""
         await wait_until_flushed(self._accumulator, self.on_change)
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Retry transient errors, for `max.block.ms`."""
+        """Retry transient errors for up to `max.block.ms`."""
         deadline_ms = self._clock.monotonic_ms() + self._config.max_block_ms
         config = self._cluster.config
         failures = concurrent = 0
@@ -510,7 +518,9 @@ class Transactions:
             await asyncio.sleep(pause_ms / 1000)
 
     async def close(self) -> None:
-        """Try to abort an open transaction; if that fails, the coordinator will, at its timeout."""
+        """Try to abort an open transaction. If that fails, the coordinator aborts it at its
+        timeout.
+        """
         # Leave a committing transaction alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:
@@ -521,7 +531,8 @@ class Transactions:
 
 
 def _as_fenced(error: BarnabasError) -> BarnabasError:
-    """Map the error of older coordinators (before version 2 or 4) to ProducerFenced (KIP-588)."""
+    """Turn the error of older coordinators (before version 2 or 4) into ProducerFenced (KIP-588).
+    """
     if isinstance(error, InvalidProducerEpoch):
         return ProducerFenced(str(error))
     return error

@@ -1,4 +1,4 @@
-"""Defines Kafka's security options for clients, with underscores in their names."""
+"""Defines Kafka's security options for clients. The names have underscores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECRET = ("password", "jaas", "keystore_key", "secret")
 
 
 class SecurityConfig(NamedTuple):
-    """The security options of every client; empty text means that an option is not set."""
+    """The security options that every client has. An option is not set if it is empty text."""
 
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str = "GSSAPI"
@@ -50,7 +50,8 @@ class SecurityConfig(NamedTuple):
     def of_listener(
         cls, protocol: SecurityProtocol, value_of: Callable[[str], Any]
     ) -> SecurityConfig:
-        """Return the options for connections to other brokers, from broker listener settings."""
+        """Return the options for connections to other brokers, taken from broker listener settings.
+        """
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):
@@ -66,7 +67,7 @@ class SecurityConfig(NamedTuple):
         return SecurityProtocol(self.security_protocol)
 
     def check(self) -> None:
-        """Raise ConfigError unless the options are consistent."""
+        """Raise ConfigError if the options are inconsistent."""
         if self.protocol.uses_sasl:
             # Not imported at the top, because clients without SASL do not need it.
             from barnabas.client.security.login import check_login
@@ -84,7 +85,7 @@ class SecurityConfig(NamedTuple):
                 )
 
     def tls_settings(self) -> TlsSettings:
-        """Return the TLS options. Raises ConfigError if any single option is wrong."""
+        """Return the TLS options. Raises ConfigError if one of them is invalid."""
         from barnabas.security.tls_settings import TlsSettings
 
         own = {name.removeprefix("ssl_"): value for name, value in self._asdict().items()}
@@ -92,7 +93,7 @@ class SecurityConfig(NamedTuple):
         return TlsSettings(**{name: own[name] for name in fields})
 
     def __repr__(self) -> str:
-        """Return the options as text for logs, without secrets."""
+        """Return the options as text for logs, without any secrets."""
         shown = ", ".join(
             f"{name}={'[hidden]' if is_secret(name) else repr(value)}"
             for name, value in zip(self._fields, self, strict=True)
@@ -132,5 +133,5 @@ class SecurityOptions(TypedDict, total=False):
 
 
 def is_secret(name: str) -> bool:
-    """Return whether an option's value is secret."""
+    """Return whether the value of an option is secret."""
     return any(word in name for word in _SECRET)

@@ -1,10 +1,10 @@
-"""Authenticates a connection with SASL, and determines when its session ends.
+"""Authenticates a connection with SASL, and determines when the session ends.
 
     SaslHandshake 1 --> the mechanisms that the broker supports
     SaslAuthenticate --> a challenge, or the end          ... until the mechanism is complete
 
-A rejection is permanent and raises SaslAuthenticationFailed, UnsupportedSaslMechanism or
-IllegalSaslState with the broker's message. This module never shows or logs a secret.
+A rejection is permanent. It raises SaslAuthenticationFailed, UnsupportedSaslMechanism or
+IllegalSaslState with the broker's message. This module never shows or logs secrets.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from barnabas.security.token_endpoint import TokenEndpoint
 
 Ask = Callable[[Api, "Message", int], Awaitable["Message"]]
-"""Sends a request, given its API and version, and returns the response."""
+"""Sends a request, given the API, the request and the version, and returns the response."""
 
 _JAAS: Final = "sasl.jaas.config"
 _HANDSHAKE_VERSION: Final = 1
 
 
 def check_login(config: SecurityConfig) -> None:
-    """Raise ConfigError unless the options name a mechanism and provide credentials for it."""
+    """Raise ConfigError unless the options name a mechanism and contain credentials for it."""
     mechanism = config.sasl_mechanism
     if mechanism not in MECHANISMS:
         hint = " (Kerberos)" if mechanism == "GSSAPI" else ""
@@ -67,12 +67,12 @@ def check_login(config: SecurityConfig) -> None:
 
 
 async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask: Ask) -> int:
-    """Authenticate a new connection, or reauthenticate an old one (KIP-368).
+    """Authenticate a new connection, or reauthenticate an existing connection (KIP-368).
 
-    Returns the session's lifetime in milliseconds, or 0 if it never ends.
+    Returns the lifetime of the session in milliseconds, or 0 if the session never ends.
 
-    `broker` names the broker in errors; `authenticate` is the version of SaslAuthenticate. Raises
-    the errors in the module's docstring, or those of `ask`.
+    `broker` is the broker's name in errors, and `authenticate` is the version of SaslAuthenticate.
+    Raises the errors listed in the module docstring and the errors of `ask`.
     """
     mechanism = config.sasl_mechanism
     exchange = await _exchange(config)
@@ -121,7 +121,7 @@ async def _exchange(config: SecurityConfig) -> SaslClient:
 
 
 def _user(config: SecurityConfig) -> tuple[str, str, bool]:
-    """Return the user, the password, and whether these are a delegation token's id and HMAC."""
+    """Return the user, the password, and whether they are the id and HMAC of a delegation token."""
     own = (config.sasl_plain_username, config.sasl_plain_password)
     module = _module(config)
     if module is None:
@@ -174,7 +174,7 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
 
 
 def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoint:
-    """Return the token endpoint that the options describe. Raises ConfigError."""
+    """Return the token endpoint that the options specify. Raises ConfigError."""
     # Not imported at the top, because other mechanisms do not need it.
     from barnabas.security.token_endpoint import Refresh, grant_of, token_endpoint
 
@@ -188,9 +188,10 @@ def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoi
 
 
 async def _token(provider: Callable[[], Any]) -> str:
-    """Return a fresh token; a plain function runs in a thread, because it may block.
+    """Return a fresh token. A plain function is run in a thread, because it may block.
 
-    If the provider fails, raises ConnectionLost, which is retriable: its server may recover.
+    If the provider fails, ConnectionLost is raised, which is retriable because the provider's
+    server may recover.
     """
     try:
         if inspect.iscoroutinefunction(provider):

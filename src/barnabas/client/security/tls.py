@@ -1,4 +1,4 @@
-"""Creates the TLS context for a client's connections, and recreates it when a file changes."""
+"""Creates the TLS context for the connections of a client, and recreates it if a file changes."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _CLIENTS_KEPT = 16  # differently configured clients kept per process
 
 
 class ClientTls:
-    """Provides the TLS context for a client's new connections."""
+    """Provides the TLS context for new connections of a client."""
 
     __slots__ = ("_context", "_seen", "_settings")
 
     def __init__(self, settings: TlsSettings) -> None:
-        """Load the files. Raises ConfigError with the name of the setting."""
+        """Load the files. Raises ConfigError, which names the setting."""
         self._settings = settings
         self._seen = stamps_of(settings.files)
         self._context = client_context(settings)
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The current context, recreated if a file has changed.
+        """The current context. It is recreated if a file has changed.
 
-        A failure is logged, and the old context stays in use.
+        If this fails, the failure is logged and the old context remains in use.
         """
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
@@ -51,7 +51,7 @@ class ClientTls:
 
 @lru_cache(maxsize=_CLIENTS_KEPT)
 def client_tls(settings: TlsSettings) -> ClientTls:
-    """Return one object for equal settings, because loading a truststore is slow."""
+    """Return the same object for equal settings, because loading a truststore is slow."""
     return ClientTls(settings)
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @documented_by(Admin)
 class SyncAdmin(BlockingClient[Admin]):
-    """A blocking `Admin`: its methods return when done, and raise the same errors.
+    """A blocking `Admin`. Its methods return when they are done, and raise the same errors.
 
     Several threads may share it.
 

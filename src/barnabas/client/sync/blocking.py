@@ -1,7 +1,7 @@
-"""Provides the base class of the blocking clients, which run a client's loop in a separate thread.
+"""Provides the base class of the blocking clients, each of which runs an event loop in a thread.
 
-Nothing on that loop refers to the blocking client: if dropped, it is collected, and its `Farewell`
-finishes its work.
+Nothing on that loop refers to the blocking client. If a program drops the client, it is therefore
+collected, and its `Farewell` finishes the remaining work.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T", bound=type)
 
 
 def documented_by(core: type) -> Callable[[T], T]:
-    """Decorate a class: a method without a docstring inherits that of the same method in `core`.
+    """Decorate a class so that methods without a docstring inherit the one of `core`'s method.
 
-    Only the `await` in examples is removed.
+    Only `await` is removed from the examples.
     """
 
     def decorate(blocking: T) -> T:
@@ -39,7 +39,7 @@ def documented_by(core: type) -> Callable[[T], T]:
 
 
 class BlockingClient(Generic[C]):
-    """Starts and closes the three blocking clients, and makes them context managers."""
+    """Starts and closes a blocking client of any kind, and makes it a context manager."""
 
     def __init__(self, client: C) -> None:
         self._client: C = client
@@ -52,7 +52,7 @@ class BlockingClient(Generic[C]):
         self._farewell = Farewell(f"Sync{client!r}", self._thread, partial(_close, client))
 
     def close(self) -> None:
-        """Finish and disconnect; further calls do nothing."""
+        """Finish the work and disconnect. Further calls do nothing."""
         try:
             self._thread.run(self._client.close())
         except ClientClosed:
@@ -82,7 +82,7 @@ class BlockingClient(Generic[C]):
 
 
 async def _close(client: Producer | Consumer | Admin) -> int:
-    """Close a dropped client on its loop, and return 0: no records are lost."""
+    """Close a dropped client on its loop. Returns 0, because no records are lost."""
     if isinstance(client, Consumer):
         await client.close(autocommit=False)  # the last polled records may be unprocessed
     else:

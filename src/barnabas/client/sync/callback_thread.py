@@ -3,9 +3,9 @@
     loop thread: outcome --> queue --> callback thread: callback(delivery)
 
 In this thread, a callback may do anything that a user's thread may do, such as send, wait for
-results or flush. On the loop, a waiting callback would wait for itself. Callbacks are called one
-after another, in the order of `put`. If a callback raises anything other than an Exception, such as
-SystemExit, it is passed to `on_raised`, and the next callback is called.
+results or flush. On the loop, a callback that waits would be waiting for itself. Callbacks are
+called one after another, in the order of `put`. If a callback raises anything other than an
+Exception, such as SystemExit, it is passed to `on_raised`, and the next callback is called.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from collections import deque
 from collections.abc import Callable
 
 _MOST_WAITING = 10_000
-"""The maximum number of due callbacks.
+"""The maximum number of callbacks that are due but have not been called.
 
-A thread that adds more has to wait until some have been called.
+A thread that adds more has to wait until some of them have been called.
 """
 
 
 _AT_ONCE = 100
-"""The number of callbacks taken under one lock; locking for each would cost as much as a call."""
+"""The number of callbacks to take while holding the lock; locking for each would cost as much as a
+call.
+"""
 
 
 class CallbackThread:
-    """Calls callbacks in a thread, started for the first callback and ended by `close`."""
+    """Calls callbacks in a thread, which starts with the first callback and ends with `close`."""
 
     def __init__(self, name: str, on_raised: Callable[[BaseException], None]) -> None:
         self._name = name
@@ -41,13 +43,13 @@ class CallbackThread:
 
     @property
     def is_current(self) -> bool:
-        """True if the caller is a callback."""
+        """Whether the caller runs in a callback."""
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:
-        """Queue `call` for this thread, without blocking; callable in any thread.
+        """Queue `call` for this thread without blocking. May be called in any thread.
 
-        After `close`, the thread is gone, and `call` runs in the caller's thread.
+        After `close`, the thread no longer exists, so `call` runs in the caller's thread.
         """
         with self._changed:
             is_late = self._is_closed
@@ -61,14 +63,15 @@ class CallbackThread:
             call()
 
     def start(self) -> None:
-        """Start the thread if it is not running; at interpreter exit, no thread can be started."""
+        """Start the thread if it is not running. At interpreter exit, no thread can be started."""
         with self._changed:
             if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
                 self._thread.start()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Wait for room for a call; return whether there is room. Callbacks never wait."""
+        """Wait until there is room for a call, and return whether there is. Callbacks never wait.
+        """
         # A callback that waited for room would wait for itself.
         if self._thread is None:
             self.start()
@@ -81,7 +84,7 @@ class CallbackThread:
         return self._put_count - self._called_count < _MOST_WAITING
 
     def flush(self) -> None:
-        """Wait until all callbacks queued so far have been called; in a callback, do nothing."""
+        """Wait until all callbacks queued so far have been called. In a callback, do nothing."""
         if self.is_current:
             return
         with self._changed:
@@ -106,13 +109,15 @@ class CallbackThread:
         await done
 
     def end(self) -> None:
-        """End the thread after the due callbacks, without waiting for it."""
+        """Let the thread end after the callbacks that are due, without waiting for it."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Flush, then end the thread; in a callback, it ends after the due callbacks."""
+        """Flush, then end the thread. In a callback, the thread ends after the callbacks that are
+        due.
+        """
         self.end()
         if self._thread is not None and not self.is_current:
             self._thread.join()
@@ -123,10 +128,10 @@ class CallbackThread:
                 self._changed.notify_all()
 
     def _call_some(self) -> bool:
-        """Wait for calls, and make some; return False at the end.
+        """Wait for calls, and make some of them. Returns False at the end.
 
-        A separate function, because a waiting thread must not keep a reference to the last call,
-        and thus to the producer.
+        This is a separate function, because a waiting thread must not keep a reference to the last
+        call, and through it to the producer.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._calls or self._is_closed)

@@ -1,4 +1,4 @@
-"""Provides the blocking consumer for one thread, which also calls its rebalance listener."""
+"""Provides the blocking consumer for a single thread, which also calls its rebalance listener."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Method = Callable[Concatenate["SyncConsumer", P], T]
 
 
 def _alone(method: Method[P, T]) -> Method[P, T]:
-    """Reject a second thread while one is inside; a listener may re-enter from the same thread."""
+    """Reject a second thread while one is inside. A listener may re-enter from the same thread."""
 
     @wraps(method)
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -56,14 +56,15 @@ def _alone(method: Method[P, T]) -> Method[P, T]:
 
 @documented_by(Consumer)
 class SyncConsumer(BlockingClient[Consumer]):
-    """A `Consumer` for one thread, with blocking methods; arguments and errors are the same.
+    """A `Consumer` with blocking methods, for one thread. Arguments and errors are the same.
 
         with SyncConsumer("localhost:9092", group_id="readers") as consumer:
             consumer.subscribe(["test"])
             for record in consumer:
                 print(record.value)
 
-    Another thread may only call `close`, which ends the current poll or iteration.
+    The only method that another thread may call is `close`, which ends the current poll or
+    iteration.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         return f"<Sync{repr(self._client).removeprefix('<')}"
 
     def close(self, *, autocommit: bool = True) -> None:
-        """Commit, leave and disconnect, like `Consumer.close`. Any thread may call this method.
+        """Commit, leave and disconnect, as `Consumer.close` does. Any thread may call this method.
 
         It ends any poll or iteration in the reading thread.
         """
@@ -111,14 +112,16 @@ class SyncConsumer(BlockingClient[Consumer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close without auto commit if there was an exception: records may be unprocessed."""
+        """Close the consumer. After an exception, do not auto commit: records may be unprocessed.
+        """
         self.close(autocommit=kind is None)
 
     @_alone
     def subscribe(
         self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
     ) -> None:
-        """Subscribe, like `Consumer.subscribe`; the listener's plain methods run in this thread."""
+        """Subscribe, like `Consumer.subscribe`. Plain methods of the listener run in this thread.
+        """
         checked_listener(listener)
         there = None if listener is None else ListenerThere(listener, self._user)
         self._thread.call(lambda: self._client.subscribe(topics, there))
@@ -147,7 +150,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     ) -> None:
         """Commit in the background, like `Consumer.commit_async`.
 
-        This thread's next poll or commit calls `when_done`.
+        `when_done` is called by the next poll or commit of this thread.
         """
         if when_done is not None:
             arguments.callback(when_done, "when_done")
@@ -270,10 +273,10 @@ class SyncConsumer(BlockingClient[Consumer]):
         return self._user.run(self._client.getone(*arguments.partitions(topic_partitions)))
 
     def __iter__(self) -> Self:
-        """Iterate over all records until the consumer is closed: `for record in consumer`.
+        """Iterate over the records until the consumer is closed: `for record in consumer`.
 
-        A record counts as processed when the next record is requested, as in `Consumer`; another
-        thread may end the iteration with `close`.
+        As in `Consumer`, a record counts as processed once the next record is requested. Another
+        thread can end the iteration with `close`.
         """
         return self
 

@@ -1,4 +1,4 @@
-"""Provides the handle for a sent record, for threads without an event loop."""
+"""Provides the handle for a record that was sent, for threads without an event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SyncDelivery:
-    """The outcome of one record, usable in any thread."""
+    """The outcome of one record. It can be used in any thread."""
 
     __slots__ = ("_producer", "_when_queued", "delivery", "error", "on_delivery", "record")
 
@@ -56,16 +56,16 @@ class SyncDelivery:
     def add_done_callback(self, callback: Callable[[SyncDelivery], Any]) -> None:
         """Call `callback(self)` in the callback thread once the outcome is known (PR-8).
 
-        In that thread, the callback may send, wait for results and flush. Its exceptions are only
-        logged; SystemExit and the like are raised by the next `flush`, `close` or other waiting
-        call. The callbacks for a partition's records are called in the order of the records;
-        `flush` and `close` wait for them. Raises BufferFull if ten thousand callbacks have been due
-        for `max.block.ms`.
+        In that thread, the callback may send, wait for results and flush. Exceptions from the
+        callback are only logged, but SystemExit and similar exceptions are raised by the next
+        `flush`, `close` or other call that waits. The callbacks for a partition's records are
+        called in the order of the records; `flush` and `close` wait for them. Raises BufferFull if
+        ten thousand callbacks are still due after `max.block.ms`.
         """
         self._producer.call_when_done(self, arguments.callback(callback, "callback"))
 
     def place(self) -> str:
-        """Return the record's partition, with its offset if known, as text."""
+        """Return the partition of the record, with the offset if known, as text."""
         if self.delivery is None:
             return f"topic {self.record.topic}, which was not queued"
         return self.delivery.place()
@@ -80,7 +80,7 @@ class SyncDelivery:
     # ---- on the loop ----
 
     def settle(self, delivery: Delivery | None, error: BaseException | None) -> None:
-        """Store the record's Delivery, or the error with which it was rejected."""
+        """Store the Delivery of the record, or the error with which the record was rejected."""
         self.delivery = delivery
         self.error = error
         if self.on_delivery is not None:
@@ -90,7 +90,7 @@ class SyncDelivery:
             call()
 
     def when_done(self, call: Callable[[], None]) -> None:
-        """Call `call` once the outcome is known, which may be immediately."""
+        """Call `call` when the outcome is known. This may be immediately."""
         if self.delivery is not None:
             self.delivery.batch.when_done(call)
         elif self.error is not None:

@@ -1,11 +1,11 @@
-"""Ends a blocking client that its program did not close.
+"""Ends a blocking client that the program did not close.
 
     dropped: __del__ (any thread, even the loop's) --> begin         nothing waits
     exit:    atexit (main thread, the loop still runs) --> begin, then wait
 
-A forked child of `multiprocessing` ends with `os._exit`, which skips atexit; for it,
-multiprocessing's own finalizers are used. Accepted records are flushed within a time limit; a line
-on stderr counts the unacknowledged ones.
+A forked child of `multiprocessing` ends with `os._exit`, which skips atexit, so the finalizers of
+multiprocessing are used in such a process. Accepted records are flushed within a time limit, and a
+line on stderr reports how many were not acknowledged.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from barnabas.client.loop_thread import LoopThread
 from barnabas.client.lost_records import say_lost
 
 MOST_S: Final = 10.0
-"""The time limit for a flush that the program did not request."""
+"""The time limit for a flush that the program did not ask for."""
 _GRACE_S: Final = 2.0  # additional time for closing
 _AFTER_QUEUES: Final = -10  # the feeder threads of queues are joined at -5
 
 _log = logging.getLogger(__name__)
 
 Finish = Callable[[], Coroutine[Any, Any, int]]
-"""Closes the client on its loop within `MOST_S`, and returns the number of lost records."""
+"""Closes the client on its loop within `MOST_S`, and returns the number of records lost."""
 
 
 class Farewell:
@@ -48,15 +48,15 @@ class Farewell:
 
     @property
     def is_due(self) -> bool:
-        """True if the client runs in this process and nothing has begun to end it."""
+        """Whether the client runs in this process and has not begun to end."""
         return not self._is_begun and self._thread.is_own and self._thread.is_alive
 
     def cancel(self) -> None:
-        """Unregister the exit handlers, because the client was closed."""
+        """Unregister the exit handlers, because the client has been closed."""
         self._unregister()
 
     def begin(self) -> None:
-        """Make the loop finish its work and stop; further calls do nothing."""
+        """Make the loop finish its work and stop. Further calls do nothing."""
         if self.is_due:
             self._is_begun = True
             with suppress(RuntimeError):  # the loop has just ended

@@ -39,7 +39,7 @@ class Loop(Protocol):
 
 
 class _Line:
-    """The waiting records of an unknown topic."""
+    """The records of an unknown topic, which are waiting for it."""
 
     __slots__ = ("deliveries", "size_bytes")
 
@@ -49,7 +49,7 @@ class _Line:
 
 
 class Outbox:
-    """Accepts records in any thread, and passes them on, in order, to the producer on its loop."""
+    """Accepts records in any thread, and passes them in order to the producer on its loop."""
 
     def __init__(self, intake: Intake, thread: Loop) -> None:
         self._intake = intake
@@ -75,7 +75,7 @@ class Outbox:
     # ---- in any thread ----
 
     def put(self, delivery: SyncDelivery) -> None:
-        """Accept a record. Raises BufferFull if no room becomes free within `max.block.ms`."""
+        """Accept a record. Raises BufferFull if there is no room for it within `max.block.ms`."""
         record = delivery.record
         with self._lock:
             # The common case costs two comparisons: nothing is full and no topic is awaited.
@@ -114,13 +114,15 @@ class Outbox:
             )
 
     def count(self) -> int:
-        """Return the number of records neither handed to the producer nor failed."""
+        """Return the number of records that have not been handed to the producer and have not
+        failed.
+        """
         with self._lock:
             lines = sum(len(line.deliveries) for line in self._lines.values())
             return len(self._waiting) + len(self._passing) + lines
 
     def refuse(self) -> None:
-        """Accept no more records."""
+        """Stop accepting records."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -128,7 +130,7 @@ class Outbox:
     # ---- on the loop ----
 
     async def wait_until_drained(self) -> None:
-        """Wait until each record queued so far has been handed to the producer or has failed."""
+        """Wait until every record queued so far has been handed to the producer or has failed."""
         if self._waiting:
             # the thread that queued the first record may not have started it yet
             self._start_drain()
@@ -140,7 +142,7 @@ class Outbox:
             await asyncio.gather(shielded(task), return_exceptions=True)
 
     def fail(self, error: BarnabasError) -> None:
-        """Accept no more records, and fail the remaining ones."""
+        """Stop accepting records, and fail the remaining records."""
         self.refuse()
         self.purge(error)
 
@@ -162,10 +164,11 @@ class Outbox:
             self._drain = self._intake.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
-        """Pass a few records on immediately if none must wait; return whether all were passed on.
+        """Pass a few records on immediately if none has to wait. Returns whether all were passed
+        on.
 
-        A separate task for each record of a slow sender would take three turns of the loop, each
-        yielding Python's lock to other threads.
+        A separate task for each record of a slow sender would take three turns of the loop, and
+        Python's lock would be yielded to other threads in each turn.
         """
         left = self._passing
         left.extend(self._take())
@@ -180,7 +183,7 @@ class Outbox:
         return not left
 
     def _is_accepted(self, delivery: SyncDelivery) -> bool:
-        """Assign the record to a batch, or fail it; return False if it has to wait."""
+        """Assign the record to a batch, or fail it. Returns False if the record has to wait."""
         # Queue the record behind any waiting records of its topic, which it must not overtake.
         if delivery.record.topic in self._serving:
             return False
@@ -227,7 +230,7 @@ class Outbox:
         return deliveries
 
     def _joins(self, delivery: SyncDelivery) -> bool:
-        """Let the record join an open batch if possible; return False if a decision is needed."""
+        """Let the record join an open batch if it can. Returns False if a decision is needed."""
         if delivery.record.topic in self._serving:
             return False
         joined = self._open_batches.join_record(delivery.record)
@@ -255,7 +258,7 @@ class Outbox:
             )
 
     async def _serve(self, topic: str, line: _Line) -> None:
-        """Send the records of a line once its topic is known, or fail them."""
+        """Send the records in a line once the topic is known, or fail them."""
         try:
             try:
                 await self._intake.wait_for_topic(topic)
@@ -287,7 +290,9 @@ class Outbox:
 
 
 def _refuse(delivery: SyncDelivery, error: BaseException) -> None:
-    """Fail the record with this error; the next call also raises a partitioner's SystemExit."""
+    """Fail the record with this error. If it is a partitioner's SystemExit, the next call raises
+    it.
+    """
     delivery.settle(None, error)
     if not isinstance(error, Exception):
         raise_on_loop(error)

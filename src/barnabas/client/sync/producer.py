@@ -3,9 +3,9 @@
     your thread: producer.send(...) --> outbox --.            .--> result()
     loop thread:                                  `--> Producer -'
 
-Each client has a separate loop in a daemon thread. Two threads competing for the interpreter may
-wait five milliseconds for each other, so records are passed on in bulk (see `outbox`). Callbacks
-run in a third thread (see `callback_thread`).
+Each client has its own event loop in a daemon thread. When two threads compete for the interpreter,
+one may have to wait five milliseconds for the other, so records are passed on in bulk (see
+`outbox`). Callbacks run in a third thread (see `callback_thread`).
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ _CHUNK_BYTES = 1_048_576  # bytes per handover by `send_many`
 
 @documented_by(Producer)
 class SyncProducer(BlockingClient[Producer]):
-    """A `Producer` for threads, which may share it. `send` does not wait for the broker.
+    """A `Producer` that several threads may share. `send` does not wait for the broker.
 
-    It takes the options of `Producer`, in the same forms. The constructor connects, and raises
-    NoBrokersAvailable if that fails.
+    The options are passed in the same ways as to `Producer`. The constructor connects, and raises
+    NoBrokersAvailable if it cannot.
 
-    Close it after use. A producer that is dropped, or open when the program ends, is flushed for at
-    most ten seconds; a line on stderr counts the records that remain unacknowledged.
+    Close the producer after use. If it is dropped, or still open when the program ends, it is
+    flushed for ten seconds at most, and a line on stderr reports how many records were not
+    acknowledged.
 
     Example::
 
@@ -81,7 +82,7 @@ class SyncProducer(BlockingClient[Producer]):
     def send(
         self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
     ) -> SyncDelivery:
-        """Hand over a record; block only while a megabyte of records is waiting for the loop.
+        """Hand over a record. Blocks only while a megabyte of records is waiting for the loop.
 
         Args:
             topic: the topic's name.
@@ -100,7 +101,7 @@ class SyncProducer(BlockingClient[Producer]):
             BufferFull: there was no room within `max.block.ms`.
             ClientClosed: the producer is closed.
 
-        Any other error is the outcome of the SyncDelivery.
+        All other errors are reported as the outcome of the SyncDelivery.
 
         Example::
 
@@ -120,7 +121,7 @@ class SyncProducer(BlockingClient[Producer]):
         return delivery
 
     def send_record(self, record: ProducerRecord) -> SyncDelivery:
-        """Hand over a `ProducerRecord`; return and raise as `send` does."""
+        """Hand over a `ProducerRecord`. Returns and raises the same as `send`."""
         self._thread.check_process()
         delivery = SyncDelivery(self, self._check_record(record))
         self._outbox.put(delivery)
@@ -137,16 +138,16 @@ class SyncProducer(BlockingClient[Producer]):
     def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """Hand over many records in order, and return when all are queued.
+        """Hand over many records in order, and return when all of them are queued.
 
         Args:
             records: any iterable of ProducerRecord; consumed as room allows.
             on_delivery: called with a BatchDelivery on a thread for callbacks, for each batch that
                 has its outcome, instead of a Delivery per record, which takes less memory and time.
 
-        Returns the Deliveries, or None with `on_delivery`. Until `flush`, only their `done()` is
-        available; after it, their results are. A rejected record raises, as in `send`; the records
-        before it are sent.
+        Returns the Deliveries, or None with `on_delivery`. Before `flush`, only `done()` can be
+        called on a Delivery; after `flush`, its result is available. A rejected record raises an
+        error, as in `send`, and the records before it are sent.
         """
         self._thread.check()
         deliveries: list[Delivery] = []
@@ -160,7 +161,7 @@ class SyncProducer(BlockingClient[Producer]):
         return None if together is not None else deliveries
 
     def _chunks(self, records: Iterator[ProducerRecord]) -> Iterator[list[CheckedRecord]]:
-        """Yield the checked records, a megabyte at a time, including the ones before an error."""
+        """Yield the checked records, a megabyte at a time, including those before an error."""
         checked: list[CheckedRecord] = []
         size_bytes = 0
         for record in records:
@@ -180,14 +181,14 @@ class SyncProducer(BlockingClient[Producer]):
     ) -> list[BatchDelivery]:
         """Send whole columns, like `Producer.send_columns`, and return when all are queued.
 
-        The callback thread calls `on_delivery`.
+        `on_delivery` is called in the callback thread.
         """
         if rest.get("on_delivery") is not None:
             rest["on_delivery"] = self._on_thread(rest["on_delivery"])
         return self._thread.run(self._send_columns(topic, values, keys, rest))
 
     def _on_thread(self, on_delivery: Any) -> Callable[[Any], None]:
-        """Wrap a callback: the loop will pass it to the callback thread."""
+        """Wrap a callback, so that the loop passes it to the callback thread."""
         arguments.callback(on_delivery, "on_delivery")
         callbacks = self._callbacks
         callbacks.start()
@@ -201,24 +202,26 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._send_batch(topic_partition, batch))
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Return a topic's partition numbers, as brokers report them. Raises like `send`."""
+        """Return the partition numbers of a topic, as reported by brokers. Raises the errors of
+        `send`.
+        """
         return self._thread.run(self._client.partitions_for(topic))
 
     def available_partitions_for(self, topic: str) -> list[int]:
         return self._thread.run(self._client.available_partitions_for(topic))
 
     def flush(self, timeout_ms: float | None = None) -> None:
-        """Wait for the outcomes of all records sent so far, and for their callbacks.
+        """Wait until all records sent so far have an outcome and their callbacks have been called.
 
-        Arguments and errors are as for `Producer.flush`; the time limit excludes the callbacks. A
-        callback may call this, but then it waits for no callbacks.
+        The arguments and the errors are the same as for `Producer.flush`. The time limit does not
+        include the callbacks. If a callback calls this method, it does not wait for callbacks.
         """
         self._thread.run(self._flush(timeout_ms))
         self._callbacks.flush()
         self._thread.raise_kept()
 
     def purge(self) -> int:
-        """Fail every record that is not in flight with RecordsPurged, and return their number.
+        """Fail every record that is not in flight with RecordsPurged. Returns their number.
 
         See `Producer.purge`.
         """
@@ -272,10 +275,10 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._abort())
 
     def close(self, timeout_ms: float | None = None) -> None:
-        """Flush, then disconnect; an open transaction is aborted. Further calls do nothing.
+        """Flush, then disconnect. Any open transaction is aborted. Further calls do nothing.
 
-        Arguments and errors are as for `Producer.close`. In a forked process, there is nothing to
-        close.
+        The arguments and the errors are the same as for `Producer.close`. In a forked process,
+        there is nothing to close.
         """
         if not self._thread.is_own:
             return
@@ -304,7 +307,7 @@ class SyncProducer(BlockingClient[Producer]):
     def call_when_done(
         self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]
     ) -> None:
-        """Call `callback` in the callback thread once the outcome is known. Raises BufferFull."""
+        """Call `callback` in the callback thread when the outcome is known. Raises BufferFull."""
         self._wait_for_callbacks()
         due = partial(self._callbacks.put, partial(delivery.call_back, callback))
         try:
@@ -322,7 +325,7 @@ class SyncProducer(BlockingClient[Producer]):
     def call_at_end(self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]) -> None:
         """Arrange for `callback` to be called once a record's outcome is known.
 
-        On the loop.
+        This is called on the loop.
         """
         due = partial(self._callbacks.put, partial(delivery.call_back, callback))
         delivery.when_done(due)
@@ -399,7 +402,7 @@ async def _close(producer: Producer, outbox: Outbox, timeout_ms: float | None) -
 
 
 async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread) -> int:
-    """Close a dropped producer, and return the number of unacknowledged records."""
+    """Close a dropped producer, and return the number of records that were not acknowledged."""
     # No acknowledged record counts as lost, even one acknowledged from this point on.
     outbox.refuse()
     owed = outbox.count() + producer.intake.unfinished_count()
@@ -416,7 +419,7 @@ async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread)
 
 
 def _ends_at(timeout_ms: float | None) -> float | None:
-    """Return the loop's time at the end of the timeout; None means never."""
+    """Return the loop's time at which the timeout ends. None means that it never ends."""
     if timeout_ms is None:
         return None
     limit_s = arguments.duration(timeout_ms, "timeout_ms") / 1000

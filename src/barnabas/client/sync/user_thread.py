@@ -1,10 +1,10 @@
-"""Runs the loop's callbacks, mainly rebalance listeners, in the thread that waits for the loop.
+"""Runs callbacks of the loop, mainly rebalance listeners, in the thread that waits for the loop.
 
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> work
 
-A listener may therefore use its consumer, as in Kafka's client; on the loop's thread, it would wait
-for itself forever.
+A listener may therefore use its consumer, as in Kafka's client. In the thread of the loop, it would
+wait for itself forever.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UserThread:
         self._calls: _Calls = SimpleQueue()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the loop, like `LoopThread.run`, but run callbacks while waiting."""
+        """Run `work` on the loop, as `LoopThread.run` does, and run callbacks while waiting."""
         # A listener may call the consumer, which waits in this method again. Each wait has its own
         # queue; when the inner wait ends, calls go to the outer one again.
         calls: _Calls = SimpleQueue()
@@ -53,7 +53,9 @@ class UserThread:
         return self._thread.result(future)
 
     async def call(self, function: Callable[[], Any]) -> None:
-        """Call `function` in the user's thread, from the loop, and raise what it raises."""
+        """Call `function` from the loop, but in the user's thread, and raise any error that it
+        raises.
+        """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
@@ -78,7 +80,7 @@ class UserThread:
 
 
 class ListenerThere(RebalanceListener):
-    """Wraps a listener to call its methods in the user's thread."""
+    """Wraps a listener so that its methods are called in the user's thread."""
 
     def __init__(self, listener: RebalanceListener, thread: UserThread) -> None:
         self._listener = listener

@@ -42,8 +42,7 @@ class ColumnRows(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
-        """Return the rows of these columns, with one number in `timestamps_ms` for all rows or
-        each.
+        """Return the rows of these columns; `timestamps_ms` is one number for all rows or for each.
 
         Raises TypeError, ValueError or MessageTooLarge, which name the argument and the row.
         """

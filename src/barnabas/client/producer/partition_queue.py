@@ -199,8 +199,7 @@ class PartitionQueue:
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
-        """Return whether all batches that were sent have been rejected as out of order, this one
-        last.
+        """Return whether all sent batches were rejected as out of order, with this one the last.
 
         As long as one batch has no response, its response may show that the leader has them all.
         """

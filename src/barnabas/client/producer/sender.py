@@ -170,9 +170,7 @@ class Sender:
     # ---- identity ----
 
     async def _identify(self) -> bool:
-        """Get a producer id if one is needed and nothing is in flight. Returns whether there is
-        one.
-        """
+        """Get a producer id if needed and if nothing is in flight. Returns whether there is one."""
         accumulator = self._accumulator
         if self._transactions is not None:
             # Only the coordinator may raise the epoch of a transactional id, so the transaction

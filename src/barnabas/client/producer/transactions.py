@@ -182,9 +182,7 @@ class Transactions:
         self.state = State.OPEN
 
     async def commit(self) -> None:
-        """Wait for all records, then commit. Raises any error after which only an abort is
-        possible.
-        """
+        """Wait for all records, then commit. Raises any error that makes an abort necessary."""
         self._check_call(State.OPEN, State.COMMITTING)
         await self._flush()
         # If a record has failed, only an abort is possible, and this raises the error.
@@ -428,8 +426,7 @@ class Transactions:
         self.state = State.READY
 
     async def _never_late(self, asking: Awaitable[T]) -> T:
-        """After a request without a response, obtain a new epoch, because the request may arrive
-        late.
+        """Obtain a new epoch after a request without a response, because it may arrive late.
 
         A late EndTxn would end the next transaction too early, and offsets that arrive late would
         become part of it.
@@ -446,9 +443,7 @@ class Transactions:
     # ---- errors ----
 
     def _judge(self, error: BarnabasError) -> None:
-        """Handle an error from the coordinator: only an abort is possible, or the producer is
-        fenced.
-        """
+        """Handle a coordinator error: only an abort is possible, or the producer is fenced."""
         error = _as_fenced(error)
         if isinstance(error, UnknownProducerId | InvalidProducerIdMapping):
             self._needs_bump = True
@@ -518,8 +513,7 @@ class Transactions:
             await asyncio.sleep(pause_ms / 1000)
 
     async def close(self) -> None:
-        """Try to abort an open transaction. If that fails, the coordinator aborts it at its
-        timeout.
+        """Try to abort an open transaction. If this fails, the coordinator aborts it at a timeout.
         """
         # Leave a committing transaction alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):

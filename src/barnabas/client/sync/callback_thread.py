@@ -23,9 +23,7 @@ A thread that adds more has to wait until some of them have been called.
 
 
 _AT_ONCE = 100
-"""The number of callbacks to take while holding the lock; locking for each would cost as much as a
-call.
-"""
+"""The number of callbacks taken at once; locking for each would cost as much as a call."""
 
 
 class CallbackThread:
@@ -115,9 +113,7 @@ class CallbackThread:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Flush, then end the thread. In a callback, the thread ends after the callbacks that are
-        due.
-        """
+        """Flush, then end the thread. In a callback, the thread ends after the due callbacks."""
         self.end()
         if self._thread is not None and not self.is_current:
             self._thread.join()

@@ -114,9 +114,7 @@ class Outbox:
             )
 
     def count(self) -> int:
-        """Return the number of records that have not been handed to the producer and have not
-        failed.
-        """
+        """Return the number of records that were not handed to the producer and did not fail."""
         with self._lock:
             lines = sum(len(line.deliveries) for line in self._lines.values())
             return len(self._waiting) + len(self._passing) + lines
@@ -164,8 +162,7 @@ class Outbox:
             self._drain = self._intake.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
-        """Pass a few records on immediately if none has to wait. Returns whether all were passed
-        on.
+        """Pass on a few records immediately if none has to wait. Returns whether all were.
 
         A separate task for each record of a slow sender would take three turns of the loop, and
         Python's lock would be yielded to other threads in each turn.
@@ -290,9 +287,7 @@ class Outbox:
 
 
 def _refuse(delivery: SyncDelivery, error: BaseException) -> None:
-    """Fail the record with this error. If it is a partitioner's SystemExit, the next call raises
-    it.
-    """
+    """Fail the record with this error. A partitioner's SystemExit is raised by the next call."""
     delivery.settle(None, error)
     if not isinstance(error, Exception):
         raise_on_loop(error)

@@ -202,8 +202,7 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._send_batch(topic_partition, batch))
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Return the partition numbers of a topic, as reported by brokers. Raises the errors of
-        `send`.
+        """Return a topic's partition numbers, as reported by brokers. Raises the errors of `send`.
         """
         return self._thread.run(self._client.partitions_for(topic))
 

@@ -53,9 +53,7 @@ class UserThread:
         return self._thread.result(future)
 
     async def call(self, function: Callable[[], Any]) -> None:
-        """Call `function` from the loop, but in the user's thread, and raise any error that it
-        raises.
-        """
+        """Call `function` in the user's thread, from the loop. Raises any error that it raises."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 

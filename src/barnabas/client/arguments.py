@@ -164,8 +164,7 @@ Partitions = tuple[str, int] | Iterable[tuple[str, int]]
 
 
 def partitions(given: Iterable[object], argument: str = "topic_partitions") -> list[TopicPartition]:
-    """Return the partitions that were passed to a method as one argument, as several, or as a list.
-    """
+    """Return the partitions passed to a method as one argument, as several, or as a list."""
     names: dict[TopicPartition, None] = {}
     for value in given:
         # A pair of a name and a number is one partition, not a list of two.

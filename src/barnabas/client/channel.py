@@ -188,8 +188,7 @@ class Channel:
             raise
 
     def _tls(self) -> ClientTls | None:
-        """Return the TLS context, or None without TLS. Raises ConfigError if a setting is unusable.
-        """
+        """Return the TLS context, or None without TLS. Raises ConfigError if it is unusable."""
         security = self._config.security
         if not security.protocol.uses_tls:
             return None

@@ -75,8 +75,7 @@ class Cluster:
     async def call_controller(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """Send a request to the controller or, if it is unknown, to any broker, which rejects it.
-        """
+        """Send a request to the controller or, if unknown, to any broker, which will reject it."""
         view = self.metadata.view
         node = view.nodes.get(view.controller_id)
         if node is None:

@@ -302,8 +302,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
 
 
 def _valid_value(name: str, value: Any, default: Any) -> Any:
-    """Convert `value` to the type of `default`, and return it if it is within the option's bounds.
-    """
+    """Convert `value` to the type of `default`, and return it if it is within the bounds."""
     if name == "acks" and value == "all":
         return -1
     if default is None or (name == "partitioner" and callable(value)):
@@ -390,8 +389,7 @@ def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:
-    """Disable idempotence if other options conflict with it (PR-6). Raise if the user requested it.
-    """
+    """Disable idempotence if other options conflict with it (PR-6); raise if it was requested."""
     conflict = None
     if config.acks != -1:
         conflict = f"acks={config.acks}"
@@ -420,8 +418,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Require enough time to linger and send one request. As in Java, a shorter default is raised.
-    """
+    """Require enough time to linger and send one request. As in Java, a short default is raised."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:

@@ -122,8 +122,7 @@ class CoordinatorFinder:
         return node._replace(node_id=node.node_id - self._connections)
 
     def hang_up(self, key: str) -> None:
-        """Close the connection: a broker reads no further requests until it has answered this one.
-        """
+        """Close the connection: a broker reads no more requests until it has answered this one."""
         node = self._nodes.get(key)
         channel = None if node is None else self._cluster.pool.ready_channel(node)
         if channel is not None:

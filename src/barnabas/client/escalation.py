@@ -1,5 +1,4 @@
-"""Passes SystemExit and similar exceptions from user code to the caller that runs the event loop.
-"""
+"""Passes SystemExit and similar exceptions from user code to the caller running the event loop."""
 
 from __future__ import annotations
 

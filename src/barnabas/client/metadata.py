@@ -420,8 +420,7 @@ class Metadata:
         raise _no_brokers(failures)
 
     def _candidates(self) -> list[BrokerAddress]:
-        """Return the brokers to ask: first those with an open channel, last the bootstrap servers.
-        """
+        """Return the brokers to ask: open channels first, the bootstrap servers last."""
         known = list(self.view.nodes.values())
         # Start at a random broker, or the first would answer all clients.
         if known:

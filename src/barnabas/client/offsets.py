@@ -97,8 +97,7 @@ class OffsetFinder:
     async def ask(
         self, node: BrokerAddress, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError]:
-        """Send a leader one request. Raises Unreachable, or KafkaError if the whole request fails.
-        """
+        """Send a leader one request. Raises Unreachable, or KafkaError if the request fails."""
         view = self._cluster.metadata.view
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for topic_partition, timestamp in timestamps.items():

@@ -58,8 +58,7 @@ class Pool:
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:
-        """Return the channel to the broker, opened after a backoff if needed. Raises Unreachable.
-        """
+        """Return the broker's channel, opened after a backoff if needed. Raises Unreachable."""
         opened = self.ready_channel(node)
         if opened is not None:
             return opened

@@ -93,8 +93,7 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
 
 
 def deserialize(function: Deserializer, data: bytes | None, part: str, place: str) -> Any:
-    """Deserialize the key or value of a record (`part`). `place` identifies the record in errors.
-    """
+    """Deserialize a record's key or value (`part`). `place` identifies the record in errors."""
     if data is None:
         return None
     try:
@@ -123,8 +122,7 @@ def _chosen(
 
 
 def _short(given: str, kind: str) -> str:
-    """Return the short name for one of Kafka's class names. Any other text is returned unchanged.
-    """
+    """Return the short name for one of Kafka's class names. Other text is returned unchanged."""
     if given == _JSON_CLASS + kind:
         return "json"
     return _CLASSES.get(given.removeprefix(_PACKAGE).removesuffix(kind), given)

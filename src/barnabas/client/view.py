@@ -69,8 +69,7 @@ class ClusterView(NamedTuple):
         return self._replace(topics=topics, errors=errors)
 
     def after(self, response: MetadataResponse) -> ClusterView:
-        """Return the view updated by a response. Topics that are not in the response do not change.
-        """
+        """Return the view updated by a response. Topics not in the response are unchanged."""
         generation = self.generation + 1
         topics = dict(self.topics)
         errors = dict(self.errors)

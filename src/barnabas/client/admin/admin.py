@@ -510,8 +510,7 @@ class Admin(
 
 
 def _new_topics(topics: object) -> list[NewTopic]:
-    """Return the topics to create. The argument is one topic or several, each a NewTopic or a name.
-    """
+    """Return the topics to create. Given are one topic or several, each a NewTopic or a name."""
     given = [topics] if isinstance(topics, NewTopic | str) else arguments.several(topics, "topics")
     return [NewTopic(each) if isinstance(each, str) else _new_topic(each) for each in given]
 

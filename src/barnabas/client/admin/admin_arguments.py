@@ -51,8 +51,7 @@ def producer_ids(value: object) -> list[int]:
 
 
 def numbers_by_partition(value: object, argument: str, least: int) -> dict[TopicPartition, int]:
-    """Return a mapping of partitions to offsets or timestamps, all of which are at least `least`.
-    """
+    """Return a mapping of partitions to offsets or timestamps, all of them at least `least`."""
     return {
         name: arguments.whole_number(number, argument, least=least)
         for name, number in arguments.by_partition(value, argument).items()
@@ -75,8 +74,7 @@ def count(value: object, argument: str) -> int:
 
 
 def config_texts(configs: object, argument: str) -> dict[str, str]:
-    """Return configs as text: `True` is converted to `true`, and sequences are joined with commas.
-    """
+    """Return configs as text: `True` becomes `true`, and sequences are joined with commas."""
     if not isinstance(configs, Mapping):
         raise TypeError(f"{argument}: must be a mapping of names, not {type(configs).__name__}")
     return {

@@ -148,8 +148,7 @@ class PartitionAdmin(AdminCalls):
     async def list_partition_reassignments(
         self, partitions: Partitions | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Return the reassignments in progress of these partitions (or of all partitions), sorted.
-        """
+        """Return the reassignments in progress of these partitions (or of all), sorted."""
         numbers = None
         if partitions is not None:
             numbers = by_topic(admin_arguments.partitions(partitions))

@@ -71,8 +71,7 @@ class LogDirDescription(NamedTuple):
 
 
 class ReplicaAdmin(AdminCalls):
-    """Queries individual brokers about their replicas, and moves replicas between log directories.
-    """
+    """Queries individual brokers about their replicas, and moves replicas between directories."""
 
     async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
         """Return the log directories of each live broker and the replicas in them, by broker id."""

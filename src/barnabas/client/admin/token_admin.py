@@ -143,8 +143,7 @@ class TokenAdmin(AdminCalls):
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None
     ) -> list[DelegationToken]:
-        """Return the tokens of `owners` (by default, of all users) that this client's user may see.
-        """
+        """Return the tokens of `owners` (default: of all users) that this client's user may see."""
         users = None if owners is None else _users(owners, "owners")
         request = DescribeDelegationTokenRequest(
             owners=None

@@ -242,8 +242,7 @@ class TransactionAdmin(AdminCalls):
         await self._persist(write)
 
     async def fence_producers(self, transactional_ids: Names) -> None:
-        """Raise the epoch of each id, which fences its producers and aborts any open transaction.
-        """
+        """Raise the epoch of each id, which fences producers and aborts any open transaction."""
         for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids"):
             await self._persist(partial(self._fence, transactional_id))
 

@@ -74,8 +74,7 @@ class AssignedPartition:
         self.log_start_offset = -1
 
     def seek(self, offset: int, epoch: int = -1) -> None:
-        """Continue at this offset. `epoch` is the leader epoch of the record before it, if known.
-        """
+        """Continue at this offset. `epoch` is the epoch of the record before it, if known."""
         self._go_to(offset, epoch)
         self.reset = None
 
@@ -124,8 +123,7 @@ class AssignedPartition:
         self.epoch = max(self.epoch, epoch)
 
     def is_current(self, generation: int) -> bool:
-        """Return whether the response to a request that was sent in this generation is still valid.
-        """
+        """Return whether the response to a request sent in this generation is still valid."""
         return not self.is_dropped and self.generation == generation
 
     def _go_to(self, offset: int, epoch: int) -> None:

@@ -99,8 +99,7 @@ class Commits:
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets that the group has committed, omitting partitions without an offset.
-        """
+        """Return the offsets that the group has committed. Partitions without one are omitted."""
         names = [TopicPartition(*name) for name in partitions]
         if not names:
             return {}
@@ -133,8 +132,7 @@ class Commits:
             raise unknown_partitions(self._config.group_id, unknown)
 
     def commit_later(self, offsets: Offsets | None, when_done: WhenCommitted | None) -> None:
-        """Commit in the background with a single attempt. `when_done` is called on the event loop.
-        """
+        """Commit in the background with one attempt. `when_done` is called on the event loop."""
         wanted = self._positions() if offsets is None else as_offsets(offsets)
 
         async def commit() -> None:
@@ -176,8 +174,7 @@ class Commits:
     async def _attempt(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> list[TopicPartition]:
-        """Attempt a commit, and return the partitions that were omitted because they do not exist.
-        """
+        """Attempt a commit, and return the partitions omitted because they do not exist."""
         if not offsets:
             return []
         who = self.who()
@@ -201,7 +198,7 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """Commit if due. At the start of a poll, all records of earlier polls count as processed.
+        """Commit if due. At the start of a poll, the records of earlier polls count as processed.
         """
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:

@@ -187,8 +187,7 @@ class Consumer(Polls):
     stop = close  # the name in other clients
 
     async def interrupt(self) -> None:
-        """Before `close`, end the poll of another task with ClientClosed, and reject further polls.
-        """
+        """Before `close`, end another task's poll with ClientClosed, and reject further polls."""
         self._credit = 0
         self._is_closed = True
         if self._poller is None or self._poller is asyncio.current_task():
@@ -198,8 +197,7 @@ class Consumer(Polls):
         await shielded(self._poll_over)
 
     def stop_auto_commit(self) -> None:
-        """Stop auto commit, because some of the records that were read may not have been processed.
-        """
+        """Stop auto commit, because some of the records read may not have been processed."""
         if self._commits is not None:
             self._commits.stop_auto_commit()
 
@@ -251,8 +249,7 @@ class Consumer(Polls):
         group.subscribe(Subscription(topics, listener, exclude_internal=exclude))
 
     async def unsubscribe(self) -> None:
-        """Leave the group, as `close` does, and drop all partitions, even those assigned by hand.
-        """
+        """Leave the group, as `close` does, and drop all partitions, even if assigned by hand."""
         await self._let_go("the consumer unsubscribed")
         self._assignment.replace([])
         self._cluster.metadata.hold([])
@@ -356,8 +353,7 @@ class Consumer(Polls):
         return {name: max(ends[name] - await self.position(name), 0) for name in names}
 
     def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
-        """Return the lag as of the last fetch, without a request, or None before the first fetch.
-        """
+        """Return the lag as of the last fetch, without a request; None before the first fetch."""
         state = self._state(topic_partition)
         committed = self._config.isolation_level == "read_committed"
         end = state.last_stable_offset if committed else state.high_watermark
@@ -369,8 +365,7 @@ class Consumer(Polls):
         return None if found < 0 else found
 
     def pause(self, *topic_partitions: arguments.Partitions) -> None:
-        """Stop returning records of these partitions until `resume`. The partitions stay assigned.
-        """
+        """Stop returning records of these partitions until `resume`. They stay assigned."""
         for state in self._states(topic_partitions):
             state.paused = True
 
@@ -432,8 +427,7 @@ class Consumer(Polls):
         return {name: found.get(name) for name in names}
 
     def group_metadata(self) -> GroupMetadata:
-        """Return this consumer's membership of its group, to pass to `send_offsets_to_transaction`.
-        """
+        """Return this consumer's group membership, to pass to `send_offsets_to_transaction`."""
         return self._required_group().metadata()
 
     async def _let_go(self, reason: str) -> None:

@@ -102,8 +102,7 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def follow_leaders(self) -> None:
-        """Apply leader changes. Buffered records are dropped if their position has become doubtful.
-        """
+        """Apply leader changes. Buffered records of a position that is now doubtful are dropped."""
         view = self._cluster.metadata.view
         if view.generation != self._followed:
             self._followed = view.generation
@@ -193,8 +192,7 @@ class Fetcher:
     # ---- the source of a partition ----
 
     def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
-        """Return the follower chosen by the leader, otherwise the leader, or None if it is unknown.
-        """
+        """Return the follower chosen by the leader, otherwise the leader, or None if unknown."""
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
         self._follow(state)

@@ -81,8 +81,7 @@ class Group:
         return self._subscription is not None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Subscribe as of the next poll, which revokes the partitions of the previous subscription.
-        """
+        """Subscribe as of the next poll, which revokes the previous subscription's partitions."""
         self._subscription = subscription
         self._may_create = subscription.pattern is None
         self._commits.who = self._who

@@ -43,8 +43,7 @@ class GroupMember(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """The sort key that puts static members first, by the id that survives a restart (KIP-345).
-        """
+        """The sort key: static members come first, by the id that survives a restart (KIP-345)."""
         return self.instance_id is None, self.instance_id or self.member_id
 
 
@@ -73,8 +72,7 @@ def encode_subscription(
     held: Held,
     rack_id: str | None = None,
 ) -> bytes:
-    """Encode a subscription. For the sticky assignor, it includes the member's former partitions.
-    """
+    """Encode a subscription. For the sticky assignor, include the member's former partitions."""
     user_data = None
     if assignor == STICKY:
         out = bytearray()

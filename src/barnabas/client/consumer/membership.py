@@ -120,8 +120,7 @@ class Membership:
 
     @property
     def metadata(self) -> GroupMetadata:
-        """The group metadata for commits. It has no generation while this consumer is not a member.
-        """
+        """The group metadata for commits. It has no generation while the consumer is no member."""
         return GroupMetadata(
             self._config.group_id, self._generation, self._member_id, self._instance_id
         )
@@ -145,8 +144,7 @@ class Membership:
             self._on_news()
 
     def lose(self, error: KafkaError) -> None:
-        """End the membership locally, because the group has ended it and reassigned the partitions.
-        """
+        """End the membership, because the group has ended it and reassigned the partitions."""
         if isinstance(error, FencedInstanceId):
             self._fence()
             return

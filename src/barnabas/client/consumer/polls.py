@@ -65,8 +65,7 @@ class Polls(Lookups):
         self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
-        """Return the state of a partition. Raises ValueError if it is not assigned, or TypeError.
-        """
+        """Return the state of a partition. Raises ValueError if not assigned, or TypeError."""
         return self._assignment.of(arguments.topic_partition(topic_partition))
 
     def _states(
@@ -112,8 +111,7 @@ class Polls(Lookups):
         timeout_ms: float = 0,
         max_records: int | None = None,
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Poll, and return the records by partition (only of these partitions, if any are given).
-        """
+        """Poll, and return records by partition (only of these partitions, if any are given)."""
         only = self._only(topic_partitions)
         records = await self._poll_records(self._most(max_records), only, timeout_ms)
         found: dict[TopicPartition, list[ConsumerRecord]] = {}
@@ -294,8 +292,7 @@ class Polls(Lookups):
             raise ClientClosed("the consumer is closed: create a new one")
 
     async def _poll_in_group(self, take: Callable[[], T], deadline_ms: int) -> T:
-        """Poll, and tell the group when the poll starts and when it ends (`max.poll.interval.ms`).
-        """
+        """Poll, and tell the group when the poll starts and ends (`max.poll.interval.ms`)."""
         if self._commits is not None:
             self._commits.auto_commit()
         if self._group is None or not self._group.is_subscribed:
@@ -331,8 +328,7 @@ class Polls(Lookups):
         return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
-        """Look up missing positions, fetch from the others and wait. Returns False at the timeout.
-        """
+        """Look up positions, fetch from the rest and wait. Returns False at the timeout."""
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
         # A timeout whose deadline `_wake` sets costs less than a task per wait.

@@ -201,8 +201,7 @@ class Positions:
         self._pause(state)
 
     def _resume(self) -> None:
-        """End the backoff of partitions whose topics did not exist, after new metadata has arrived.
-        """
+        """End the backoff of partitions whose topics did not exist: new metadata has arrived."""
         for state in self._waiting:
             state.not_before_ms = 0
         if self._waiting:

@@ -65,8 +65,7 @@ class Reading:
         self._at = 0  # the index of the next record
 
     def next_record(self) -> ConsumerRecord | None:
-        """Return the next record of the batch in use, or None if `take_into` must be called first.
-        """
+        """Return the next record of the batch in use, or None if `take_into` must be called."""
         state = self.state
         if (
             self._at >= len(self._records)
@@ -81,8 +80,7 @@ class Reading:
         return record
 
     def take_into(self, records: list[ConsumerRecord], most: int) -> bool:
-        """Fill `records` up to `most`. Returns False if the chunk is exhausted or was given back.
-        """
+        """Fill `records` up to `most`. Returns False if the chunk is exhausted or given back."""
         state = self.state
         if not state.is_current(self._generation):
             return False  # the user called seek, or the partition was revoked

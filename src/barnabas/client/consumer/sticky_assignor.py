@@ -91,8 +91,7 @@ class _Distribution:
                 self.held[place][partition] = None
 
     def place_orphans(self) -> None:
-        """Give each partition without an owner to the subscriber with the fewest partitions (AS-4).
-        """
+        """Give each partition without an owner to the subscriber with the fewest (AS-4)."""
         taken = {partition for held in self.held for partition in held}
         # Keep one heap, ordered by number of partitions, for each set of subscribers. The numbers
         # only grow: an outdated entry is too low, so it surfaces early enough to be corrected.

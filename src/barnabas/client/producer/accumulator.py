@@ -86,8 +86,7 @@ class Statistics:
         self.longest_request_ms = max(self.longest_request_ms, took_ms)
 
     def as_dict(self) -> dict[str, float]:
-        """Return the numbers by name, with units. Names with `_total` are counts since the start.
-        """
+        """Return the numbers by name, with units. Names in `_total` are counts since the start."""
         return {
             "records_acknowledged_total": self.acknowledged_records,
             "records_failed_total": self.failed_records,

@@ -39,8 +39,7 @@ class ProducerRecord(NamedTuple):
 
 
 class CheckedRecord(NamedTuple):
-    """A record that was checked, with copies of all mutable bytes (see `arguments.checked_record`).
-    """
+    """A record that was checked, with copies of mutable bytes (see `arguments.checked_record`)."""
 
     topic: str
     value: bytes | None
@@ -52,8 +51,7 @@ class CheckedRecord(NamedTuple):
 
 
 class RecordOptions(TypedDict, total=False):
-    """The optional fields of a record, for `send(topic, value, key, partition=0, headers=[...])`.
-    """
+    """Optional fields of a record, for `send(topic, value, key, partition=0, headers=[...])`."""
 
     partition: int | None
     timestamp_ms: int | None

@@ -42,8 +42,7 @@ class BatchDelivery:
 
     @property
     def offsets(self) -> list[int]:
-        """The offsets of the records, in the order of `indexes`; -1 while unknown or with acks=0.
-        """
+        """The offsets of the records, in the order of `indexes`; -1 if unknown or with acks=0."""
         # The parts of a split batch are stored separately, perhaps with other records in between.
         if self.batch.parts:
             found = map(self.batch.at, self.places)

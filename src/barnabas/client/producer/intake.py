@@ -128,8 +128,7 @@ class Growth:
 
 
 class Preparation:
-    """Applies the interceptors of a producer, then its serializers, to each record (PR-1, PR-10).
-    """
+    """Applies a producer's interceptors, then its serializers, to each record (PR-1, PR-10)."""
 
     def __init__(self, config: ProducerConfig) -> None:
         # Not imported at the top: most producers do not need it.
@@ -454,8 +453,7 @@ class Intake:
     # ---- waiting ----
 
     async def _accept_later(self, record: CheckedRecord) -> Delivery:
-        """Queue a record once its topic is known and there is room, at most after `max.block.ms`.
-        """
+        """Queue a record once its topic is known and there is room, within `max.block.ms`."""
         limit_ms = self.config.max_block_ms
         metadata = self._cluster.metadata
         try:

@@ -112,8 +112,7 @@ class OpenBatches:
             self.count(topic)
 
     def count(self, topic: str) -> ProducerBatch | None:
-        """Make the partitioner count the records that have joined the topic's open batch, if any.
-        """
+        """Make the partitioner count the records that joined the topic's open batch, if any."""
         batch = self._by_topic.pop(topic, None)
         if batch is not None:
             self._partitioner.on_appended(topic, batch.size_bytes - batch.counted_bytes)

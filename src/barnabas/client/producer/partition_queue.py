@@ -104,8 +104,7 @@ class PartitionQueue:
         return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:
-        """Move the next batch into flight. If it has no sequence, assign the next sequence to it.
-        """
+        """Move the next batch into flight. If it has no sequence, assign the next one to it."""
         batch = self.next_batch()
         if batch is self.waiting[0]:  # all batches are retried, at the current leader
             self._forget_refusals()

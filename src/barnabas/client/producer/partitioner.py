@@ -186,11 +186,9 @@ class Partitioner:
         return known
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Count a record without a key, of this size, towards the partition that was chosen last.
-        """
+        """Count a record without a key, of this size, towards the partition chosen last."""
         self._keyless.on_appended(topic, size_bytes)
 
     def stays_bytes(self, topic: str) -> int:
-        """Return how many more bytes of keyless records may be sent to the last chosen partition.
-        """
+        """Return how many more bytes of keyless records may go to the last chosen partition."""
         return 0 if self._custom is not None else self._keyless.stays_bytes(topic)

@@ -129,8 +129,7 @@ class Sender:
             raise
 
     async def _send_last(self) -> None:
-        """Send the remaining batches while the loop ends. Fail and count those that are left over.
-        """
+        """Send the remaining batches while the loop ends. Fail and count those left over."""
         accumulator = self._accumulator
         acknowledged = accumulator.statistics.acknowledged_records
         owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished_batches)
@@ -312,8 +311,7 @@ class Sender:
         )
 
     def _connect(self, node: BrokerAddress) -> None:
-        """Open the channel to the broker in a separate task, which wakes this task when it is done.
-        """
+        """Open the broker's channel in a separate task, which wakes this task when it is done."""
         if node.node_id in self._connecting:
             return
 
@@ -376,8 +374,7 @@ class Sender:
         self._on_failure([batch], broker_error(code, subject, outcome.error_message))
 
     def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
-        """Hand back the batches of a failed attempt, which are retried after a backoff or failed.
-        """
+        """Hand back the batches of a failed attempt, to be retried after a backoff or failed."""
         # After any failure, the leader may have changed (PR-9).
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()

@@ -191,8 +191,7 @@ class Transactions:
         await self._end(is_commit=True)
 
     async def abort(self) -> None:
-        """Drop the records not yet sent, and abort. Raises an error if the abort must be repeated.
-        """
+        """Drop unsent records, and abort. Raises an error if the abort must be repeated."""
         self._check_call(State.OPEN, State.FAILED, State.ABORTING)
         self.state = State.ABORTING
         await self._stop_adding()
@@ -466,8 +465,7 @@ class Transactions:
         self._accumulator.fail_waiting(error)
 
     def _check_call(self, *states: State) -> None:
-        """Raise an error unless the state is one of these and the caller is on the producer's loop.
-        """
+        """Raise an error unless the state is one of these and this is the producer's loop."""
         self._cluster.metadata.check_loop()
         self._expect(*states)
 
@@ -513,8 +511,7 @@ class Transactions:
             await asyncio.sleep(pause_ms / 1000)
 
     async def close(self) -> None:
-        """Try to abort an open transaction. If this fails, the coordinator aborts it at a timeout.
-        """
+        """Try to abort an open transaction. If this fails, the coordinator does so at a timeout."""
         # Leave a committing transaction alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:

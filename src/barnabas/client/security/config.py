@@ -50,8 +50,7 @@ class SecurityConfig(NamedTuple):
     def of_listener(
         cls, protocol: SecurityProtocol, value_of: Callable[[str], Any]
     ) -> SecurityConfig:
-        """Return the options for connections to other brokers, taken from broker listener settings.
-        """
+        """Return options for connections to other brokers, from broker listener settings."""
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):

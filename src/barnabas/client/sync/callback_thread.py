@@ -68,8 +68,7 @@ class CallbackThread:
                 self._thread.start()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Wait until there is room for a call, and return whether there is. Callbacks never wait.
-        """
+        """Wait for room for a call, and return whether there is any. Callbacks never wait."""
         # A callback that waited for room would wait for itself.
         if self._thread is None:
             self.start()

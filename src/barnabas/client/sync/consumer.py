@@ -112,16 +112,14 @@ class SyncConsumer(BlockingClient[Consumer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the consumer. After an exception, do not auto commit: records may be unprocessed.
-        """
+        """Close. After an exception, do not auto commit: some records may be unprocessed."""
         self.close(autocommit=kind is None)
 
     @_alone
     def subscribe(
         self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
     ) -> None:
-        """Subscribe, like `Consumer.subscribe`. Plain methods of the listener run in this thread.
-        """
+        """Subscribe like `Consumer.subscribe`. The listener's plain methods run in this thread."""
         checked_listener(listener)
         there = None if listener is None else ListenerThere(listener, self._user)
         self._thread.call(lambda: self._client.subscribe(topics, there))

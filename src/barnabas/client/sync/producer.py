@@ -202,8 +202,7 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._send_batch(topic_partition, batch))
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Return a topic's partition numbers, as reported by brokers. Raises the errors of `send`.
-        """
+        """Return a topic's partition numbers, as brokers report them. Raises as `send` does."""
         return self._thread.run(self._client.partitions_for(topic))
 
     def available_partitions_for(self, topic: str) -> list[int]:

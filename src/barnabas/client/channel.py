@@ -261,7 +261,7 @@ class Channel:
         correlation_id = self._next_correlation
         self._next_correlation = (correlation_id + 1) % _CORRELATION_LIMIT
         parts = encode_request(api, version, correlation_id, self._config.client_id, message)
-        # During authentication, a broker rejects every other request on the connection.
+        # While a client authenticates, the broker rejects all other requests on the connection.
         if self._held is None or api is SASL_HANDSHAKE or api is SASL_AUTHENTICATE:
             self._connection.write(parts)
         else:

@@ -231,8 +231,8 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
     Raises ConfigError, which names the option, its value and the valid values.
     """
-    # Remove the options of Kafka's clients that mean nothing to these clients: they must not be
-    # reported as unknown.
+    # Remove the options of Kafka's clients that have no effect in these clients, because they must
+    # not be reported as unknown.
     given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults
     defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}

@@ -68,8 +68,8 @@ class EventAdmin(AdminCalls):
         found: list[Event] = []
         first = 0
         try:
-            # A response holds a limited number of events. Stop at the last event that existed at
-            # the first response; on a busy broker, the loop might otherwise never end.
+            # A response holds a limited number of events. Stop at the last event that existed when
+            # the first response was sent. Otherwise, the loop might never end on a busy broker.
             answer, end = await self._events_after(node, after), NO_EVENTS
             while answer.events_error != NO_EVENTS:
                 check(answer.events_error, f"reading the events of broker {node.node_id}")

@@ -130,7 +130,7 @@ class GroupAdmin(AdminCalls):
 
         async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
-            # Ask this broker again: the list would lack its groups.
+            # Ask this broker again, because otherwise its groups would be missing from the list.
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
             self._groups.check("", answer.error_code, f"listing groups of {node}")

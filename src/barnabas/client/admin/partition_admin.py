@@ -182,7 +182,7 @@ class PartitionAdmin(AdminCalls):
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
     """Raise NotController if it is among the codes: other errors do not depend on the broker."""
-    # Any other error concerns one topic or partition, and is the caller's to handle.
+    # Any other error concerns a single topic or partition. The caller handles it.
     for code in codes:
         if code == NotController.code:
             raise NotController

@@ -92,8 +92,8 @@ class TokenAdmin(AdminCalls):
             renewers=[CreatableRenewers(principal_type=_USER, principal_name=u) for u in users],
             max_lifetime_ms=arguments.whole_number(max_lifetime_ms, "max_lifetime_ms", least=-1),
         )
-        # Make only one attempt. If the response is lost, so is the token's secret; the token simply
-        # expires. Another attempt would create a second token.
+        # Make only one attempt. If the response is lost, the token's secret is lost as well, and
+        # the token expires unused. Another attempt would create a second token.
         answer = await self._cluster.call_any(
             CREATE_DELEGATION_TOKEN, request, CreateDelegationTokenResponse
         )

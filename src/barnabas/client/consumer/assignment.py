@@ -189,8 +189,8 @@ class Assignment:
     def replace(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Assign these partitions. Partitions that were already assigned keep their positions."""
         before = self._partitions
-        # Fetches in flight refer to states, not names. Mark removed states, whose responses must be
-        # ignored.
+        # Fetches in flight refer to the states, not to the partitions' names. Mark the states that
+        # are removed, so that their responses are ignored.
         for state in before.values():
             state.is_dropped = True
         self._partitions = {

@@ -308,8 +308,8 @@ class Commits:
 
     async def _idle(self) -> None:
         """Wait until no background commit is pending."""
-        # A finished commit leaves the list one loop turn later; awaiting it would not yield that
-        # turn.
+        # A commit that has finished is removed from the list one turn of the loop later. Awaiting
+        # the commit would not let the loop run that turn.
         while under_way := [task for task in self._running if not task.done()]:
             await shielded(asyncio.gather(*under_way, return_exceptions=True))
 

@@ -90,8 +90,8 @@ async def fetch_committed(
             OffsetFetchTopic(name=topic, partition_indexes=numbers)
             for topic, numbers in by_topic(partitions).items()
         ]
-    # Open the channel first, because the request's form depends on the version; `call` uses the
-    # same channel.
+    # Open the channel first, because the form of the request depends on the broker's version.
+    # `call` then uses the same channel.
     version = (await coordinators.channel(group_id)).version(OFFSET_FETCH)
     request = OffsetFetchRequest(require_stable=require_stable and version >= _STABLE_FROM)
     if version >= _MANY_FROM:

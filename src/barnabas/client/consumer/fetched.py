@@ -122,8 +122,8 @@ class Chunk:
             for position, header in iterate_batches(records):
                 base_offset, last_offset = header.base_offset, header.last_offset
                 if last_offset < self.offset == self.next_offset and before is None:
-                    # The whole batch is below the position, and none of it is read. If it is the
-                    # last, it explains why the fetch returned nothing.
+                    # The whole batch is below the position, so none of it is read. If it is the
+                    # last batch, it explains why the fetch returned nothing.
                     end = position + header.size_bytes  # some brokers start a little earlier
                     reason = f"it ends at {last_offset}"
                     continue
@@ -134,8 +134,8 @@ class Chunk:
                     reason = f"offset {base_offset} cannot follow {self.next_offset - 1}"
                     break
                 before, reason = None, ""
-                # A gap: either compaction caused it, or the batch's offset is damaged. The next
-                # batch will tell.
+                # There is a gap. Either compaction caused it, or the offset of the batch is
+                # damaged. The next batch shows which.
                 if base_offset > self.next_offset:
                     before = _Taken(end, self.next_offset, self.last_epoch)
                 end = position + header.size_bytes

@@ -168,8 +168,8 @@ class Fetcher:
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
                 wake_ms = state.not_before_ms
-        # Do not clear the event before the wait: anything that arrived since the last check must
-        # end it immediately.
+        # Do not clear the event before waiting: if something has arrived since the last check, the
+        # wait must end immediately.
         try:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()
@@ -291,7 +291,8 @@ class Fetcher:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()
             if any(state.topic_partition in self._preferred for state in states):
-                # Omit the rack for a while: the leader would choose the same follower again.
+                # Omit the rack for a while, because otherwise the leader would choose the same
+                # follower again.
                 self._preferred.clear()
                 lasts_ms = min(_LEADERS_ONLY_MS, self._cluster.config.metadata_max_age_ms)
                 self._leaders_only_until_ms = self._clock.monotonic_ms() + lasts_ms

@@ -168,8 +168,9 @@ class Group:
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
-            # Only a member that kept partitions gets this far. Other members now read them, so tell
-            # the listener that they are lost; the next iteration joins as a new member.
+            # Only a member that kept its partitions reaches this point. Other members now read
+            # these partitions, so tell the listener that they are lost; the next iteration joins as
+            # a new member.
             _log.warning("group %r: partitions were lost: %s", self._group_id, error)
             await self._give_up()
             return
@@ -362,8 +363,8 @@ class Group:
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)
-            # A topic missing from the metadata may just lack a leader for a moment, which is no
-            # change.
+            # A topic that is missing from the metadata may only be without a leader for a moment.
+            # This is not a change.
             if known is not None:
                 now = len(known.partitions)
             else:

@@ -87,8 +87,8 @@ class Lookups:
         Raises:
             UnknownTopicOrPartition: the topic does not exist; the call does not create it.
         """
-        # Known metadata may be as old as metadata.max.age.ms; forget the topic, to be sure that a
-        # broker is asked.
+        # The metadata may be as old as metadata.max.age.ms. Forget the topic, so that a broker is
+        # certain to be asked.
         self._cluster.metadata.forget(arguments.topic_name(topic))
         view = await self._cluster.metadata.topic(topic, self._api_timeout_ms, create=False)
         return list(view.partitions)

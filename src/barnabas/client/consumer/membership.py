@@ -203,7 +203,8 @@ class Membership:
         failures = 0
         reason = ""
         while True:
-            # Clear the reason before the join: one that arises during the join calls for another.
+            # Clear the reason before the join, because a reason that arises during the join
+            # requires another join.
             reason, self.rejoin_reason = self.rejoin_reason or reason, ""
             try:
                 assigned = await self._join_once(topics, reason, count_partitions)
@@ -300,7 +301,8 @@ class Membership:
             )
         members = [decode_member(assignor.name, member) for member in joined.members]
         topics = sorted({topic for member in members for topic in member.topics})
-        # Nonexistent topics count as 0 partitions, which makes their creation a change (AS-1).
+        # A topic that does not exist counts as having 0 partitions, so its creation is a change
+        # (AS-1).
         self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
         if joined.skip_assignment:
             return {}  # the static leader has rejoined, so keep the assignment (KIP-814)
@@ -387,7 +389,8 @@ class Membership:
                     self.lose(error)
                     self.error = error
                     return
-                # Retry before the next heartbeat is due: session.timeout.ms is running.
+                # Retry before the next heartbeat is due, because the session timeout is already
+                # running.
                 _log.info("group %r: %s", config.group_id, error)
                 pause_ms = self._cluster.config.retry_backoff_ms
                 continue
@@ -403,7 +406,7 @@ class Membership:
             member_id=member_id,
             group_instance_id=instance_id,
         )
-        # A response that takes longer than a session is useless.
+        # A response is useless if it takes longer than the session timeout.
         answer = await self._coordinators.call(
             group_id, HEARTBEAT, request, HeartbeatResponse, self._config.session_timeout_ms
         )

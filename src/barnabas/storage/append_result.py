@@ -1,4 +1,4 @@
-"""Defines the result of an append: the batch's place in the leader's log."""
+"""Defines the result of an append, which tells where the batch was placed in the leader's log."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import NamedTuple
 
 
 class AppendResult(NamedTuple):
-    """An appended batch's offsets, time and size."""
+    """Represents the offsets, the time and the size of an appended batch."""
 
     base_offset: int
     last_offset: int
     log_append_time_ms: int
-    """The append time; -1 if the batch retains its producer's timestamps."""
+    """The time of the append, or -1 if the batch keeps the timestamps set by its producer."""
     log_start_offset: int
     size_bytes: int
     is_duplicate: bool
-    """Whether the batch was already in the log (a retry), in which case nothing was written."""
+    """Whether the batch was a retry that the log already contained. In this case nothing was
+    written.
+    """
 
 
-# One is created for each batch; positional arguments take half the time of keyword arguments.
+# A result is created for each batch, and passing arguments by position takes half as long as
+# passing them by keyword.
 new_result: Callable[[tuple[int, int, int, int, int, bool]], AppendResult] = partial(
     tuple.__new__, AppendResult
 )

@@ -7,9 +7,9 @@
     is in doubt        (see `records.plausibility`)
     a coordinator's    `admit_own`: size; `admit_marker`: checksum, and that it is a marker
 
-Errors are the same as Kafka's, because clients react to them. This module cannot tell whether a
-transactional batch belongs to an open transaction; the caller must check that if
-`is_transactional`.
+The errors are the same as Kafka's, because clients react to specific error codes. This module
+cannot tell whether a transactional batch is part of an open transaction; if `is_transactional`
+returns True, the caller must check that.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ from barnabas.records.rewrite import Rules, Walk, correct_max_timestamp, plain_s
 _REFUSED = LOG_APPEND_TIME | CONTROL
 _CODECS = len(CODEC_NAMES)
 ATTRIBUTES_LOW_AT = 22
-"""The position of the attributes' low byte in a batch header, with the codec and flags."""
+"""The position of the low byte of the attributes in a batch header. This byte contains the codec
+and the flags.
+"""
 _INT32 = Struct(">i")
 _LENGTH_AT, _MAGIC_AT = 8, 16
 _MIN_LENGTH = 14  # the minimum length of a message of magic 0
@@ -70,15 +72,15 @@ _INLINE_BYTES = 64 * 1024  # compressed on the event loop: two thread switches c
 _INLINE_PLAIN_BYTES = 1024 * 1024  # decompressed on the event loop, which is ten times faster
 
 Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
-"""The type of work in steps.
+"""The type of a generator that does its work in steps.
 
-None yields to other tasks; a callable releases the GIL, and its result must be sent back. The
-return value is the batch to append.
+If it yields None, other tasks may run. If it yields a callable, which releases the GIL, the caller
+must send back the result. The return value is the batch to append.
 """
 
 
 class Limits(NamedTuple):
-    """The part of a log's configuration that applies to each batch."""
+    """The part of a log's configuration that is checked against each batch."""
 
     max_message_bytes: int
     segment_bytes: int
@@ -88,17 +90,17 @@ class Limits(NamedTuple):
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
     codec: int
-    """The codec in which the topic stores its batches; -1 means the producer's codec."""
+    """The codec in which the topic stores its batches; -1 keeps the producer's codec."""
     level: int | None
 
     @property
     def needs_preparation(self) -> bool:
-        """True if `prepare` must check the records before the append."""
+        """True if `prepare` must check the records before the batch is appended."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
     def needs_walk(self) -> bool:
-        """True if each record must be checked, regardless of the codec."""
+        """True if every record must be checked, whatever codec the batch uses."""
         return (
             self.needs_key
             or self.timestamp_before_max_ms != _UNBOUNDED_MS
@@ -107,7 +109,7 @@ class Limits(NamedTuple):
 
     @property
     def plain_bytes(self) -> int:
-        """The limit on the decompressed size of a batch whose records are iterated."""
+        """The maximum decompressed size of a batch whose records have to be read."""
         return max(MAX_PLAIN_BYTES, 2 * self.max_message_bytes)
 
     def rules(self, now_ms: int) -> Rules:
@@ -137,7 +139,7 @@ class Limits(NamedTuple):
 
 
 def _target(config: LogConfig) -> tuple[int, int | None]:
-    """Return the topic's codec and compression level."""
+    """Return the codec and the compression level that the topic is configured to use."""
     name = config.compression_type
     if name == "producer":
         return _PRODUCERS_CODEC, None
@@ -151,32 +153,35 @@ def _target(config: LogConfig) -> tuple[int, int | None]:
 
 
 def is_transactional(records: memoryview) -> bool:
-    """Return a batch's transaction flag; the rest of the batch is not checked."""
+    """Return the transaction flag of a batch without checking the rest of the batch."""
     return len(records) > ATTRIBUTES_LOW_AT and bool(records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
 
 
 def codec_of(records: memoryview) -> int:
-    """Return the codec in the batch's attributes, or NONE if the batch is too short."""
+    """Return the codec from the batch's attributes, or NONE if the batch is too short to have
+    attributes.
+    """
     return records[ATTRIBUTES_LOW_AT] & CODEC_MASK if len(records) > ATTRIBUTES_LOW_AT else NONE
 
 
 class Doubt(Exception):
-    """Raised if the records may not match the header; `prepare` must iterate over them first."""
+    """Raised if the records may not match the header, so `prepare` must read all of them first."""
 
 
 def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) -> BatchHeader:
-    """Check the only batch in `records`, and return its header. Raises the error for the producer.
+    """Check the only batch in `records` and return its header. Raises the error to send to the
+    producer.
 
-    With `unseen_at_ms`, raises Doubt if the batch is implausible at that time.
+    If `unseen_at_ms` is given, raises Doubt if the batch is implausible at that time.
     """
     try:
         header = read_header(records)
     except CorruptData as cause:
-        # The error code matters: clients resend a batch damaged in transit, but give up on an
-        # invalid one.
+        # The error code matters: a client sends a batch again if it was damaged in transit, but
+        # gives up if it is invalid.
         row = InvalidRecord if _is_cut(records) else CorruptMessage
         raise row(str(cause)) from cause
-    # Unpacking all fields together takes half the time of reading ten attributes.
+    # Unpacking all fields in one call takes half as long as reading ten attributes.
     (
         base_offset, length, _, magic, crc, attributes, delta,
         base_timestamp, max_timestamp, producer_id, _, sequence, count,
@@ -203,7 +208,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
             f"the batch has {size} bytes, but a segment of this topic has at most "
             f"{limits.segment_bytes}"
         )
-    # Verify the checksum after the header checks, because it reads the whole batch.
+    # The checksum comes after the header checks because it has to read the whole batch.
     if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")
     if unseen_at_ms is not None:  # after the checksum, which reads the whole batch
@@ -222,8 +227,9 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
 
 
 def _refuse(records: memoryview, header: BatchHeader) -> None:
-    """Raise the error for an invalid batch."""
-    # The checks are in Kafka's order, so that a batch with several faults gets the same error.
+    """Raise the error that describes what is wrong with an invalid batch."""
+    # Check in the same order as Kafka, so that a batch with several faults gets the same error from
+    # both.
     if header.magic != 2:
         raise InvalidRecord(f"a batch has magic {header.magic}; only 2 may be produced")
     if header.size_bytes > len(records):
@@ -253,12 +259,13 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
 def _is_cut(records: memoryview) -> bool:
     """Return whether the batch is truncated, checking in Kafka's order.
 
-    The error is INVALID_RECORD for such a batch, but CORRUPT_MESSAGE for an impossible length.
+    A truncated batch gets the error INVALID_RECORD, but a batch with an impossible length gets
+    CORRUPT_MESSAGE.
     """
     if len(records) < LOG_OVERHEAD_BYTES:
         return True
     (length,) = _INT32.unpack_from(records, _LENGTH_AT)
-    # For data shorter than any message, Kafka returns CORRUPT_MESSAGE.
+    # If the data is shorter than the shortest possible message, Kafka returns CORRUPT_MESSAGE.
     if length < _MIN_LENGTH:
         return False
     if len(records) <= _MAGIC_AT:
@@ -267,16 +274,20 @@ def _is_cut(records: memoryview) -> bool:
 
 
 def admit_own(records: memoryview, limits: Limits) -> BatchHeader:
-    """Check a batch that this broker's coordinator built. Raises MessageTooLarge."""
+    """Check the size of a batch that a coordinator on this broker has built. Raises
+    MessageTooLarge.
+    """
     if len(records) > min(limits.max_message_bytes, limits.segment_bytes):
         raise MessageTooLarge(f"a batch of {len(records)} bytes is too large for this topic")
     return read_header(records)
 
 
 def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
-    """Check a transaction marker, possibly from another broker; return its header and content.
+    """Check a transaction marker, which another broker may have sent, and return its header and
+    content.
 
-    Raises CorruptMessage if it was damaged in transit, or InvalidRecord if it is not a marker.
+    Raises CorruptMessage if the marker was damaged in transit, or InvalidRecord if the batch is not
+    a marker.
     """
     header = read_header(records)
     if header.size_bytes != len(records) or not verify_crc(records, 0, header):
@@ -288,15 +299,16 @@ def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
 
 
 def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False) -> Steps:
-    """Admit a batch for a topic with rules for records, and convert it to the topic's codec.
+    """Admit a batch for a topic that has rules for its records, and convert the batch to the
+    topic's codec.
 
-    If `is_doubted`, the records are iterated even if the topic does not require it. Raises the
-    errors of `admit`, and InvalidRecord or InvalidTimestamp with `record_errors` if a record breaks
-    a rule (KIP-467). The returned batch may be `records` itself, corrected in place.
+    If `is_doubted` is set, every record is checked even if the topic does not require it. Raises
+    the same errors as `admit`. If a record breaks a rule, raises InvalidRecord or InvalidTimestamp
+    with `record_errors` (KIP-467). The returned batch may be `records` itself, corrected in place.
     """
     header = admit(records, limits)
-    # If `compression.type` is a codec, batches in that codec stay unchanged; with `producer`, all
-    # batches do.
+    # If `compression.type` names a codec, only batches that already use this codec stay unchanged.
+    # If it is `producer`, all batches stay unchanged.
     has_other_codec = limits.codec not in (_PRODUCERS_CODEC, header.codec)
     if not (has_other_codec or limits.needs_walk or is_doubted):
         return records
@@ -311,7 +323,8 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         walk = Walk(header, plain, limits.rules(now_ms))
         while walk.step(_WALKED_AT_ONCE):
             yield None
-        # Collect all errors, because the response lists every invalid record (KIP-467).
+        # Collect the errors of all records, because the response lists every invalid record
+        # (KIP-467).
         if walk.fault_count:
             refusal = _refusal(walk)
     except CorruptData as cause:
@@ -320,18 +333,19 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
             f"at most): {cause}"
         )
     if walk is None or refusal is not None:
-        # The error references this frame, which must not keep a decompression bomb's output alive.
+        # The exception keeps this frame alive, and the frame must not keep the output of a
+        # decompression bomb alive.
         plain, walk = b"", None
         raise refusal or InvalidRecord()
     if not has_other_codec:
-        # With LogAppendTime, the append writes the time of all records into the header.
+        # With LogAppendTime, the append later writes one time for all records into the header.
         if walk.max_timestamp != header.max_timestamp and not limits.is_log_append_time:
             correct_max_timestamp(records, header, walk.max_timestamp)
         return records
     header = header._replace(max_timestamp=walk.max_timestamp)
     again = partial(rewrite, header, plain, codec=limits.codec, level=limits.level)
-    # Snappy works block by block, and in a thread, each block would wait for the GIL of a busy
-    # event loop.
+    # Snappy compresses block by block. In a thread, it would have to wait for the GIL of a busy
+    # event loop before each block.
     if len(plain) <= _INLINE_BYTES or limits.codec in (NONE, SNAPPY):
         rewritten = again()
     else:
@@ -342,8 +356,8 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
 
 
 def _refusal(walk: Walk) -> KafkaError:
-    """Return the error for a batch with bad records. The first of them determines it, as in
-    Kafka."""
+    """Return the error for a batch with invalid records. As in Kafka, the first invalid record
+    determines the error."""
     first = walk.faults[0]
     message = f"{counted(walk.fault_count, 'invalid record')}; the first, at {first.record}: "
     row = InvalidTimestamp if first.is_timestamp else InvalidRecord

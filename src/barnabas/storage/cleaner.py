@@ -1,4 +1,5 @@
-"""Selects the logs to compact and the parts to clean, and builds their jobs (ST-7).
+"""Chooses which logs to compact and which parts of them to clean, and builds the jobs for the
+cleaner (ST-7).
 
     clean           cleaned by earlier passes, up to the first dirty offset, stored in
                     `cleaner-offset-checkpoint`
@@ -8,9 +9,10 @@
                     segment younger than `min.compaction.lag.ms`, and all segments behind any of
                     these
 
-A log is cleaned when the share of dirty bytes is above `min.cleanable.dirty.ratio`, or when a dirty
-segment is older than `max.compaction.lag.ms` (KIP-354); the dirtiest log is cleaned first. Cleaning
-always starts at the log's first segment, because dirty records may make clean ones obsolete.
+A log is cleaned when the ratio of dirty bytes exceeds `min.cleanable.dirty.ratio`, or when a dirty
+segment is older than `max.compaction.lag.ms` (KIP-354). The log with the highest ratio is cleaned
+first. Cleaning always starts at the first segment of the log, because dirty records may supersede
+clean ones.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    """The limits of a pass, from the broker's configuration."""
+    """The limits that apply to one pass, taken from the broker's configuration."""
 
     buffer_bytes: int
     read_bytes: int
@@ -46,14 +48,14 @@ class Limits(NamedTuple):
 
 
 class Cleanable(NamedTuple):
-    """A compacted log with its clean and dirty parts."""
+    """Describes a compacted log and its clean and dirty parts."""
 
     log: Log
     first_dirty_offset: int
     sources: tuple[Segment, ...]
     """The segments that may be cleaned."""
     end_offset: int
-    """The offset at which the sources end."""
+    """The offset right after the last source."""
     clean_bytes: int
     dirty_bytes: int
     is_overdue: bool
@@ -74,16 +76,17 @@ def is_compacted(log: Log) -> bool:
 
 
 def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
-    """Measure the dirty part of a log, below its last stable offset, `stable_offset`."""
+    """Measure the dirty part of a log that ends at the last stable offset, `stable_offset`."""
     segments = log.segments
     first_dirty_offset = _first_dirty_offset(log)
     dirty_from = max(0, _index_of(segments, first_dirty_offset))
-    # The active segment is still being written, and records above the last stable offset may
-    # still be aborted.
+    # The active segment is still being written to, and transactions above the last stable offset
+    # may still be aborted.
     uncleanable = max(first_dirty_offset, min(stable_offset, segments[-1].base_offset))
     end = max(0, _index_of(segments, uncleanable))
     lag_ms = log.config.min_compaction_lag_ms
-    # `min.compaction.lag.ms` is the minimum time that a consumer has to see every record.
+    # Consumers must have at least `min.compaction.lag.ms` to read a record before it is compacted
+    # away.
     if lag_ms > 0:
         for i in range(dirty_from, end):
             if segments[i].max_timestamp > now_ms - lag_ms:
@@ -105,12 +108,14 @@ def _first_dirty_offset(log: Log) -> int:
     offset = log.first_dirty_offset
     if log.log_start_offset <= offset <= log.log_end_offset:
         return offset
-    # Clean the whole log: records were deleted, or a crash cut off its end.
+    # Clean the whole log, because records were deleted or a crash removed the end of the log.
     return log.log_start_offset
 
 
 def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
-    """Return the index of the segment that contains the offset, or -1 if all begin above it."""
+    """Return the index of the segment that contains the offset, or -1 if all segments begin above
+    the offset.
+    """
     for i in range(len(segments) - 1, -1, -1):
         if segments[i].base_offset <= offset:
             return i
@@ -125,13 +130,15 @@ def _is_overdue(dirty: Iterable[Segment], before_ms: int) -> bool:
 
 
 def dirtiest(found: Iterable[Cleanable]) -> Cleanable | None:
-    """Return the dirtiest log that is due, or None."""
+    """Return the log with the highest ratio of dirty bytes among the logs due for cleaning, or None
+    if no log is due.
+    """
     due = [each for each in found if each.is_due]
     return max(due, key=lambda each: each.dirty_ratio, default=None)
 
 
 def job_of(cleanable: Cleanable, limits: Limits, now_ms: int) -> Job:
-    """Return the job that cleans a log, from its first segment on."""
+    """Return the job that cleans the log from its first segment on."""
     log, sources = cleanable.log, cleanable.sources
     config = log.config
     bases = [each.base_offset for each in sources[1:]]
@@ -166,11 +173,13 @@ def _sizes(segment: Segment) -> Sizes:
 
 
 def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
-    """Yield the transactions that began below the offset and were aborted at or above it."""
+    """Yield the transactions that began below the offset but were aborted at or above the offset.
+    """
     for segment in log.segments:
         if segment.base_offset >= end_offset and segment.aborted is not None:
             for entry in segment.aborted.entries(0, len(segment.aborted)):
-                # The pass cannot detect this abort: the marker is above the part that it reads.
+                # The cleaner cannot detect this abort, because the marker is above the part of the
+                # log that it reads.
                 if entry.first_offset < end_offset:
                     yield entry
                 if entry.last_stable_offset >= end_offset:
@@ -180,13 +189,14 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
 def last_records(
     producers: Iterable[tuple[int, Producer | None]], end_offset: int
 ) -> dict[int, LastRecord]:
-    """Return each producer's last record below the offset, which must be kept; None if it
-    expired."""
+    """Return the last record of each producer below the offset, or None for an expired producer.
+    These records must be kept."""
     found = {}
     for producer_id, producer in producers:
         if producer is None:
             continue
-        # If only transaction markers of a producer remain, the last one preserves its epoch.
+        # If compaction has left only transaction markers of a producer, the last marker preserves
+        # the producer's epoch.
         last_offset = producer.batches[-1].last_offset if producer.batches else NO_OFFSET
         if last_offset < end_offset:
             found[producer_id] = LastRecord(producer.epoch, last_offset)
@@ -194,9 +204,10 @@ def last_records(
 
 
 class Checkpoints:
-    """Manages the `cleaner-offset-checkpoint` of each log directory.
+    """Manages the file `cleaner-offset-checkpoint` in each log directory.
 
-    The offsets themselves are in the logs, so truncating a log lowers its own offset.
+    The offsets are stored in the log objects, so truncating a log also lowers its first dirty
+    offset.
     """
 
     __slots__ = ("_files", "_found", "_written")
@@ -207,17 +218,17 @@ class Checkpoints:
         self._written: dict[Path, Mapping[TopicPartition, int]] = {}
 
     def recall(self, log: Log, directory: Path) -> None:
-        """Set the first dirty offset of a log that was just opened. Raises OSError."""
+        """Restore the first dirty offset of a log that has just been opened. Raises OSError."""
         if log.first_dirty_offset < 0:
             if directory not in self._found:
                 self._found[directory] = self._read(directory)
-            # Use the entry only once: a log created later under this name is a different log.
+            # Use each entry only once: a log created later with the same name is a different log.
             offset = self._found[directory].pop(log.topic_partition, -1)
-            # A crash may have followed a truncation that is durable in the log, but not in this
-            # file.
+            # The broker may have crashed after a truncation was written to the log but before it
+            # was written to this file.
             offset = min(offset, log.gaps.end) if log.gaps.end >= 0 else offset
-            # No pass has seen the records written since the truncation. Cleaning everything is
-            # safe.
+            # No pass has seen the records written after the truncation. It is always safe to clean
+            # the whole log.
             log.first_dirty_offset = -1 if log.truncations else offset
 
     def _read(self, directory: Path) -> dict[TopicPartition, int]:
@@ -234,16 +245,18 @@ class Checkpoints:
     def offsets_to_write(
         self, directory: Path, logs: Iterable[Log]
     ) -> Mapping[TopicPartition, int] | None:
-        """Return the first dirty offsets in a directory, or None if the file is up to date."""
+        """Return the first dirty offset of each log in a directory, or None if the file already
+        contains them.
+        """
         offsets = {
             log.topic_partition: log.first_dirty_offset
             for log in logs
-            # Keep the lines of logs whose offset has yet to be read; see `recall`.
+            # Keep the lines of logs that `recall` has not read yet.
             if log.first_dirty_offset >= 0
         }
         return None if offsets == self._written.get(directory, {}) else offsets
 
     def write(self, directory: Path, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write the offsets durably. Can run in a thread. Raises OSError."""
+        """Write the offsets durably. This may run in a thread. Raises OSError."""
         write_offsets(self._files, directory / CLEANER, offsets)
         self._written[directory] = offsets

@@ -1,10 +1,10 @@
-"""Runs lookups that may have to wait for the disk, in a thread and on copies of the segments.
+"""Runs lookups that may have to wait for the disk in a thread, using copies of the segments.
 
-The event loop owns a log's segments: it appends to them and closes their files. A thread therefore
-works on copies of them, with their current sizes, and opens and closes the files itself. The data
-that it reads is in the page cache by the time the event loop needs it. If a file is removed in the
-meantime, the lookup raises OSError; if a file is truncated, it raises CorruptData. The caller then
-checks whether the log has changed, and retries.
+The event loop owns the segments of a log: it appends to them and closes their files. A thread
+therefore works on copies that have the current sizes, and opens and closes the files itself. When
+the event loop needs the data, the thread has already brought it into the page cache. If a file is
+removed during a lookup, the lookup raises OSError; if a file is truncated, the lookup raises
+CorruptData. The caller then checks whether the log has changed, and tries again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _WARMED_BEHIND_BYTES = 64  # a read_committed consumer also reads the start of t
 
 
 class Lookup:
-    """A search by timestamp that runs in a thread.
+    """Searches for a timestamp in a thread.
 
-    It is created, and its result is used, on the event loop.
+    Create the lookup and use its result only on the event loop.
     """
 
     __slots__ = ("_copies", "_find", "_originals", "_state", "found")
@@ -41,12 +41,12 @@ class Lookup:
         self._find = find
         self._state = _state_of(log)
         self._originals = log.segments
-        # The thread must not use the original segments, because appends change them.
+        # The thread must not use the original segments, because the event loop appends to them.
         self._copies = [segment.copy() for segment in self._originals]
         self.found: Found | None = None
 
     def run(self) -> None:
-        """Search. Can run in a thread. Raises OSError or CorruptData."""
+        """Run the search. This may run in a thread. Raises OSError or CorruptData."""
         try:
             self.found = self._find(self._copies)
         finally:
@@ -54,7 +54,7 @@ class Lookup:
                 copy.release()
 
     def is_of(self, log: Log) -> bool:
-        """Return whether the log, apart from appends, is still the one searched."""
+        """Return whether the log is still the one that was searched, ignoring any appends."""
         now = log.segments
         return (
             self._state == _state_of(log)
@@ -63,13 +63,13 @@ class Lookup:
         )
 
     def learn(self) -> None:
-        """Copy the timestamps that the thread has read to the original segments."""
+        """Copy the timestamps that the thread has read into the original segments."""
         for original, copy in zip(self._originals, self._copies, strict=True):
             original.learn_from(copy)
 
 
 def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
-    """Find the first record, committed or not, at or after the timestamp (ST-4).
+    """Find the first record at or after the timestamp, whether or not it is committed (ST-4).
 
     The result is None if there is no such record.
     """
@@ -77,23 +77,24 @@ def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
 
 
 def newest_lookup(log: Log) -> Lookup:
-    """Find the first record with the largest timestamp, at or above the log start.
+    """Find the first record that has the largest timestamp in the log, ignoring records below the
+    log start.
 
-    The result is None if no such record has a timestamp.
+    The result is None if none of these records has a timestamp.
     """
     return Lookup(log, partial(_find_newest, log.log_start_offset))
 
 
 def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
-    """Return a function that loads the bytes and indexes that a read of the log needs.
+    """Return a function that loads the data and the index entries needed by a read of the log.
 
-    It can run in a thread. It raises nothing: the next read raises any disk error.
+    The function may run in a thread. It ignores disk errors, because the next read raises them.
     """
     segments = log.segments
     first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)
     copies = [segments[first].copy()]
     left_bytes = max_bytes = max(0, max_bytes)  # as in any Fetch, a negative limit is zero
-    # Warm as much as the read would return.
+    # Load as many bytes as the read would return.
     for segment in segments[first + 1 :]:
         if left_bytes <= 0:
             break

@@ -1,8 +1,8 @@
-"""Checks the batches that a follower fetches from its leader.
+"""Checks the batches that a follower has fetched from its leader.
 
-The leader has assigned offsets, leader epochs and timestamps, and checked sequence numbers. Before
-a follower appends batches, it only checks that they are complete and continue its own log. Offsets
-may have gaps where compaction removed a batch.
+The leader has already assigned offsets, leader epochs and timestamps, and has checked the sequence
+numbers. Before a follower appends the batches, it only has to check that they are complete and that
+they continue its own log. There may be gaps between offsets where compaction has removed a batch.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from barnabas.records.batch import (
 from barnabas.records.control_records import Marker, read_marker
 
 _WITH_BASE_OFFSET = 2
-"""The lowest magic whose header contains the batch's first offset."""
+"""The lowest magic value for which the header contains the first offset of the batch."""
 
 
 class Copy(NamedTuple):
-    """A batch from the leader, ready to be appended unchanged."""
+    """Represents a batch from the leader that can be appended unchanged."""
 
     records: memoryview
     header: BatchHeader
     marker: Marker | None
-    """The transaction marker that the batch contains, if any."""
+    """The transaction marker in the batch, or None if the batch contains no marker."""
 
 
 UNKNOWN_BOUND = 2**63 - 1
-"""The leader's high watermark if it is unknown."""
+"""Stands for the leader's high watermark if it is not known."""
 
 
 def check_copies(
@@ -44,15 +44,16 @@ def check_copies(
     *,
     is_empty: bool = False,
 ) -> list[Copy]:
-    """Return the whole batches of a fetch response. A truncated batch is fetched again.
+    """Return the complete batches of a fetch response. The follower fetches a truncated batch
+    again.
 
-    Raises CorruptData unless all are valid, ascend in offset and epoch, and begin at the log end or
-    above it. The first may begin below the log end if the follower's log `is_empty`: after
-    DeleteRecords the leader's log may start in the middle of a batch.
+    Raises CorruptData unless all batches are valid, have increasing offsets and epochs, and begin
+    at or above the log end. If the follower's log `is_empty`, the first batch may begin below the
+    log end, because after DeleteRecords the leader's log may start in the middle of a batch.
 
-    No checksum covers a base offset, and compaction leaves gaps below the leader's
-    `high_watermark`. A last batch after a gap is therefore fetched again: the batch that then
-    follows it may show that its offset is damaged.
+    The checksum does not cover the base offset, and compaction leaves gaps below the leader's
+    `high_watermark`. If the last batch comes after a gap, it is therefore fetched again, together
+    with the batch after it, which may show that the offset is damaged.
     """
     copies: list[Copy] = []
     next_offset, epoch, is_behind_gap = log_end_offset, latest_epoch, False
@@ -64,7 +65,7 @@ def check_copies(
                 f"leader's high watermark is {high_watermark}"
             )
         is_behind_gap = first_offset > next_offset and header.magic == _WITH_BASE_OFFSET
-        # No leader sends decreasing offsets, or records that the log already contains.
+        # A leader never sends decreasing offsets or records that are already in the log.
         if header.last_offset < next_offset or header.last_offset_delta < 0:
             raise CorruptData(
                 f"a batch ends at {header.last_offset}, but the log ends at {next_offset}"
@@ -73,7 +74,8 @@ def check_copies(
             raise CorruptData(
                 f"a batch starts at {first_offset}, but the log ends at {next_offset}"
             )
-        # Leader epochs never decrease in a log (KIP-101). Messages of magic 0 and 1 have none.
+        # The leader epochs in a log never decrease (KIP-101). Messages of magic 0 and 1 have no
+        # leader epoch.
         if NO_LEADER_EPOCH < header.partition_leader_epoch < epoch:
             raise CorruptData(
                 f"the batch at {first_offset} has leader epoch {header.partition_leader_epoch}, "
@@ -82,7 +84,7 @@ def check_copies(
         if not verify_crc(records, position, header):
             raise CorruptData(f"the batch at {first_offset} fails its checksum")
         marker = None
-        # KRaft's control batches have no producer; transaction markers have one.
+        # Transaction markers have a producer id; the control batches of KRaft do not.
         if header.is_control and header.producer_id != NO_PRODUCER_ID:
             marker = read_marker(records, position, header)
         copies.append(Copy(records[position : position + header.size_bytes], header, marker))

@@ -1,11 +1,12 @@
-"""Tracks logs that could not be opened at startup because their files are damaged.
+"""Tracks logs that could not be opened at startup because their files were damaged.
 
-A damaged log does not affect the other logs in its directory. It is not served, and its files stay
-unchanged. Its checkpoint entries are kept: without a recovery point, the next start would scan the
-whole log and truncate it at the damage. So are its topic id and high watermark.
+The other logs in the directory are not affected. A damaged log is not served and its files are left
+unchanged. Its topic id, its high watermark and its other checkpoint entries are kept as well.
+Without its recovery point, the next start would scan the whole log and truncate it where it is
+damaged.
 
-If another broker has its records, the directory is set aside and the log is copied from that
-broker. Otherwise, an operator has to repair the file or have it deleted.
+If another broker has the records, the log's directory is set aside and a new log is copied from
+that broker. Otherwise, an operator has to repair the file or delete the log.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ _log = logging.getLogger(__name__)
 
 
 class DamagedLog(NamedTuple):
-    """A damaged log that was found at startup."""
+    """Represents a damaged log found at startup."""
 
     directory: LogDirectory
     offsets: Mapping[str, int]
-    """The log's checkpoint entries, by checkpoint file name."""
+    """The checkpoint entries of the log, by the name of the checkpoint file."""
     topic_id: bytes | None
-    """The topic id stored when the topic was created; None if it is unknown."""
+    """The topic id that was stored when the topic was created, or None if no id is known."""
     error: CorruptData
 
 
 class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
-    """A broker's damaged logs, by partition."""
+    """The damaged logs of a broker, by partition."""
 
     __slots__ = ("_logs",)
 
@@ -57,7 +58,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         return len(self._logs)
 
     def add(self, name: TopicPartition, log: DamagedLog) -> None:
-        """Record a damaged log, and report the damage in the broker's log."""
+        """Record a damaged log and write a message about the damage to the broker's log."""
         _log.error(
             "%s is offline: %s; unless another broker has its records, restore the file and "
             "restart the broker, or delete the partition",
@@ -67,18 +68,22 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         self._logs[name] = log
 
     def check(self, name: TopicPartition) -> None:
-        """Raise OSError if a damaged log has this name, because no other log may take it."""
+        """Raise OSError if a damaged log has this name, because no other log may be created with
+        it.
+        """
         log = self._logs.get(name)
         if log is not None:
             path = log.directory.path_of(name)
             raise OSError(errno.EIO, f"the log is damaged: {log.error}", str(path))
 
     def are_in(self, directory: LogDirectory) -> bool:
-        """Return whether this directory contains a damaged log, and so must not be marked clean."""
+        """Return whether the directory contains a damaged log. Such a directory must not be marked
+        as clean.
+        """
         return any(log.directory is directory for log in self._logs.values())
 
     def offsets_in(self, directory: LogDirectory, file: str) -> dict[TopicPartition, int]:
-        """Return the damaged logs' entries in one checkpoint of a directory."""
+        """Return the entries of the damaged logs in one checkpoint file of a directory."""
         return {
             name: log.offsets[file]
             for name, log in list(self._logs.items())
@@ -86,7 +91,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         }
 
     def topic_ids_in(self, directory: LogDirectory) -> dict[TopicPartition, bytes]:
-        """Return the known topic ids of the damaged logs."""
+        """Return the topic ids of the damaged logs for which the id is known."""
         return {
             name: log.topic_id
             for name, log in list(self._logs.items())
@@ -94,11 +99,11 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         }
 
     def set_aside(self, name: TopicPartition, *, is_stray: bool) -> Path:
-        """Rename a damaged log's directory.
+        """Rename the directory of a damaged log.
 
-        With `is_stray`, its files are kept; otherwise, the next purge removes them.
+        If `is_stray` is set, the files are kept; otherwise, they are removed by the next purge.
 
-        Returns the log directory, which must then be synced. Raises DirectoryError.
+        Returns the log directory, which the caller must sync. Raises DirectoryError.
         """
         log = self._logs.pop(name)
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX
@@ -109,7 +114,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         return log.directory.path
 
     def on_directory_failed(self, directory: LogDirectory) -> None:
-        """Forget the damaged logs in a directory that has gone offline."""
+        """Forget the damaged logs in a directory that went offline."""
         for name, log in list(self._logs.items()):
             if log.directory is directory:
                 del self._logs[name]

@@ -1,10 +1,12 @@
-"""Runs the process that compacts logs.
+"""Runs the cleaner process, which compacts logs.
 
-It reads jobs from standard input and writes events to standard output (`job` describes the lines).
+The cleaner reads jobs from standard input and writes events to standard output; `job` describes the
+format of the lines.
 
-It exits at the end of its input: the broker has nothing more to clean, or has died. It checks its
-input between steps, because no process may write to the directory of a dead broker. It runs at a
-lower priority than the broker, so that produce requests do not wait for a CPU.
+The cleaner exits at the end of its input, which means that the broker has no more work or has died.
+It checks its input between steps, because nothing may write to the directory of a broker that has
+died. It runs at a lower priority than the broker, so that produce requests do not have to wait for
+a CPU.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _NICENESS = 10
 
 
 def main() -> None:
-    """Process jobs until the input ends."""
+    """Run jobs until the end of the input."""
     gc.disable()  # there are millions of keys, but no cycles to collect
     os.nice(_NICENESS)
     clock = SystemClock()
@@ -46,22 +48,22 @@ def main() -> None:
 
 
 def _answer(event: Event) -> None:
-    """Write an event for the broker, or exit quietly if the broker has died."""
+    """Write an event for the broker; exit without an error message if the broker has died."""
     try:
         sys.stdout.buffer.write(event_line(event))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # Otherwise, Python would flush the buffer again at exit and report an error.
+        # Without this, Python would try to flush the buffer again at exit and report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit()
 
 
 def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
-    """Yield the events of one job, throttled as the job requires."""
+    """Yield the events of a job, limiting its I/O rate as the job requires."""
     began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
-        # Use relative paths: deleting a topic renames its directory, and another log may take the
-        # name.
+        # Use relative paths: if the topic is deleted, its directory is renamed, and another log may
+        # get the old name.
         os.chdir(job.directory)
         for event in Compaction(OsFiles(), Path(), job, producers).run():
             yield event
@@ -78,7 +80,9 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
 
 
 def _exit_with_input(wait_ms: float) -> None:
-    """Wait, but exit if input arrives: the broker sends nothing during a job, so it has died."""
+    """Wait, but exit if the input becomes readable. The broker sends nothing during a job, so this
+    means that it has died.
+    """
     readable, _, _ = select.select([sys.stdin.fileno()], [], [], wait_ms / 1000)
     if readable:
         sys.exit()

@@ -1,4 +1,4 @@
-"""Defines a cleaner's job and its events, which are sent as lines of JSON.
+"""Defines the jobs of the cleaner and the events it sends, both encoded as lines of JSON.
 
 to the cleaner      the job; then, a thousand at a time, the producers of the log
 from the cleaner    its progress, each finished group of segments, and the end
@@ -19,7 +19,7 @@ _MOST_SOURCES = 64  # in a group
 
 
 class Source(NamedTuple):
-    """A closed segment to clean."""
+    """Represents a closed segment to be cleaned."""
 
     base_offset: int
     end_offset: int
@@ -28,36 +28,41 @@ class Source(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """The last record of a producer, which must be kept for its sequence number or its epoch."""
+    """Represents the last record of a producer. It must be kept to preserve the producer's sequence
+    number or epoch.
+    """
 
     producer_epoch: int
     last_offset: int
-    """The last offset of its last data batch; -1 if it has none, so that its marker must be kept.
+    """The last offset of the producer's last data batch, or -1 if no data batch is left and the
+    marker must be kept.
     """
 
 
 class Job(NamedTuple):
-    """One pass over the closed segments of one log."""
+    """Describes one pass over the closed segments of a log."""
 
     directory: str
     sources: tuple[Source, ...]
-    """The segments, from the log's first one on, in ascending order of offsets."""
+    """The segments to clean, sorted by offset and starting with the first segment of the log."""
     first_dirty_offset: int
     aborted: tuple[Aborted, ...]
-    """The transactions with data in the sources and markers after them."""
+    """The aborted transactions whose data is in the sources but whose markers come after the
+    sources.
+    """
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int
     buffer_bytes: int
-    """The memory for the keys."""
+    """The size of the memory in which keys are stored."""
     read_bytes: int
-    """The number of bytes to read at a time."""
+    """The number of bytes to read in one call."""
     bytes_per_second: float
-    """The limit on reading and writing together."""
+    """The limit on the rate of reads and writes combined."""
     load_factor: float
-    """The fraction of `buffer_bytes` that may be filled."""
+    """The fraction of `buffer_bytes` that may be used."""
 
     @property
     def end_offset(self) -> int:
@@ -65,39 +70,46 @@ class Job(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The numbers of bytes read and written since the last progress event."""
+    """Reports how many bytes were read and written since the last progress event."""
 
     size_bytes: int
 
 
 class Replacement(NamedTuple):
-    """A finished group of segments and its replacement, in files with the suffix `.cleaned`."""
+    """Reports that a group of segments was cleaned. The new segment is in files with the suffix
+    `.cleaned`.
+    """
 
     replaced: tuple[int, ...]
-    """Base offsets of the replaced segments; the first is also the new segment's base offset."""
+    """The base offsets of the replaced segments. The new segment has the same base offset as the
+    first of them.
+    """
     sizes: Sizes
 
 
 class Finished(NamedTuple):
-    """The end of the pass."""
+    """Reports that the pass has finished."""
 
     first_dirty_offset: int
-    """Where the next pass starts; below the end of the sources if the map cannot hold their keys.
+    """The offset at which the next pass starts. It is below the end of the sources if the map had
+    no room for all keys.
     """
     bytes_read: int
     bytes_kept: int
     records_read: int
     records_kept: int
     unopened_batches: int
-    """The number of batches left unchanged because they are too large when decompressed."""
+    """The number of batches that were left unchanged because their decompressed size exceeds the
+    limit.
+    """
 
 
 class Failed(NamedTuple):
-    """The failure of a pass, which ends it."""
+    """Reports that the pass has failed and ended."""
 
     reason: str
     is_corrupt: bool
-    """Whether the log is damaged, in which case no pass can succeed."""
+    """Whether the log is damaged, so that another pass would fail as well."""
 
 
 Event = Progress | Replacement | Finished | Failed
@@ -112,7 +124,7 @@ _EVENTS: Mapping[str, type[Event]] = {
 
 
 def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
-    """Yield the lines of the job in small portions."""
+    """Yield the lines that describe the job, a few at a time."""
     yield _line(job._asdict() | {"producers": len(producers)})
     rows = [(producer_id, *last) for producer_id, last in producers.items()]
     for first in range(0, len(rows), _PRODUCERS_PER_LINE):
@@ -120,7 +132,8 @@ def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
 
 
 def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
-    """Read the next job, which needs no validation; None at the end of the input."""
+    """Read the next job, which is trusted without validation. Returns None at the end of the input.
+    """
     first = next(lines, None)
     if first is None:
         return None
@@ -153,11 +166,13 @@ def _line(value: object) -> bytes:
 
 
 def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
-    """Group the sources below the offset, in order; each group is merged into one segment.
+    """Group the sources below the offset in their order. Each group is then merged into one
+    segment.
 
-    Without this, small segments would accumulate. As in Kafka, the log and index sizes before
-    cleaning count. A group also ends where offsets would not fit into the index's 31 bits and,
-    unlike in Kafka, at 64 segments, because the swap of a group is one step of the event loop.
+    Without groups, small segments would accumulate. As in Kafka, the sizes of the logs and indexes
+    before cleaning determine a group. A group also ends before its relative offsets would exceed
+    the index's 31 bits. Unlike in Kafka, a group has at most 64 segments, because the event loop
+    swaps a whole group in one step.
     """
     groups: list[list[Source]] = []
     log = index = time_index = 0
@@ -185,10 +200,11 @@ def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
 
 
 def _fits(source: Source, group: Sequence[Source]) -> bool:
-    """Return whether the source fits into the group.
+    """Return whether the source can be added to the group.
 
-    An empty segment always does; otherwise, one would be left every 2^31 offsets.
+    An empty segment can always be added. Otherwise, an empty segment would remain for every 2^31
+    offsets.
     """
-    # The index of the merged segment counts from the first segment's base.
+    # The index of the merged segment stores offsets relative to the first segment's base offset.
     reach = source.end_offset - 1 - group[0].base_offset
     return source.sizes.log == 0 or reach <= MAX_RELATIVE_OFFSET

@@ -1,7 +1,8 @@
-"""Maps each key to its latest offset, which determines the records that compaction keeps.
+"""Maps each key to its latest offset, so that compaction can tell which records to keep.
 
-Like Kafka's map, it needs 24 bytes for a key: two 64-bit hashes for the key itself, and the offset.
-A log with more keys than fit into `log.cleaner.dedupe.buffer.size` needs several passes.
+As in Kafka, each key takes 24 bytes: two 64-bit hashes instead of the key itself, and the offset.
+If the keys of a log do not fit into `log.cleaner.dedupe.buffer.size`, the log is cleaned in several
+passes.
 
     adding      an entry is added to one of 256 parts, by its first hash; nothing is looked up,
                 because each record would then miss every cache
@@ -9,12 +10,12 @@ A log with more keys than fit into `log.cleaner.dedupe.buffer.size` needs severa
                 when a sample of the entries has too many obsolete ones, and at the end
     looking up  splits the parts into regions of a few dozen entries, which one call can search
 
-The hashes are Python's own hashes of bytes (SipHash with a per-process secret). A client therefore
-cannot construct two keys with the same hashes, and so delete another key's record, as it can with
-Kafka's MD5.
+The hashes are computed by Python's own hash function for bytes (SipHash, with a secret that differs
+between processes). A client therefore cannot construct two keys with the same hashes in order to
+delete another key's record. With Kafka's MD5 hashes, it can.
 
-When all keys are in the map, each offset is assigned a one-byte mark (`marks`). With the marks, a
-batch need not be read again if all of its records are kept, or none:
+When the map is complete, each offset gets a mark of one byte (`marks`). If the marks show that all
+records of a batch are kept, or none of them, the batch need not be read again:
 
     bit 0    the newest of its key            bit 1    a tombstone
 """
@@ -50,20 +51,21 @@ _SHORT = [bytes((2 * size,)) for size in range(_SHORT_KEY_BYTES + 1)]
 _LONG = b"\xff"
 
 UNKNOWN = -(2**63)
-"""An offset lower than that of any record."""
+"""An offset that is lower than the offset of any record."""
 
 
 def fold(key: bytes) -> tuple[int, int]:
     """Return the two hashes that represent a key.
 
-    The first hash covers only the key. The second also covers the preceding byte of the record: the
-    key's length, or a fixed byte if the length takes more than one byte.
+    The first hash covers only the key. The second hash also covers the byte that precedes the key
+    in the record. If the length of the key is encoded in one byte, this is that byte; otherwise, a
+    fixed byte is used instead.
     """
     return hash(key), hash((_SHORT[len(key)] if len(key) <= _SHORT_KEY_BYTES else _LONG) + key)
 
 
 class KeyMap:
-    """The newest offset of each folded key in a log, from `first_offset` to `latest_offset`.
+    """Stores the newest offset of each hashed key in a log, from `first_offset` to `latest_offset`.
 
     Call `finish` after the last `add` and before the first `newest`.
     """
@@ -96,29 +98,32 @@ class KeyMap:
         self._mask = 0
         self.first_offset = first_offset
         self.latest_offset = first_offset - 1
-        """Every record up to this offset is in the map. All later records are kept."""
+        """The offset up to which all records are in the map. All later records are kept."""
         self.marks: bytearray | None = bytearray()
-        """The marks from the first offset on; None if they would take too much memory."""
+        """The marks of all offsets from the first one on, or None if they would need too much
+        memory.
+        """
         self.unopened: set[int] = set()
-        """The base offsets of batches that are too large to be opened, whose keys are unknown."""
+        """The base offsets of batches that are too large to decompress, so their keys are unknown.
+        """
 
     def has_room(self, header: BatchHeader) -> bool:
-        """Return whether a whole batch can be added.
+        """Return whether the map has room for all records of a batch.
 
-        The first batch can always be added, because a pass that adds nothing would be repeated
-        indefinitely.
+        The first batch is always accepted. If a pass could not add any batch, the next pass would
+        do no better.
         """
         most = self._most_entries - header.record_count
-        # Thinning may make room, but is slow and should be rare.
+        # Removing obsolete entries may make room, but it is slow and should not be done often.
         if self._entries > most and self._added > self._most_entries // _MARKS_SHARE:
             self._thin()
         return not self._entries or self._entries <= most
 
     def add(self, words: Sequence[int]) -> None:
-        """Add keys, each as two hashes and an offset.
+        """Add keys, each given as two hashes and an offset.
 
-        Offsets are relative to the first offset of the map. The offsets of a key must increase from
-        call to call.
+        The offsets are relative to the first offset of the map. For each key, the offset must
+        increase from call to call.
         """
         parts = self._parts
         for (entry,), first in zip(iter_unpack("24s", array("q", words)), words[::3], strict=True):
@@ -131,7 +136,9 @@ class KeyMap:
             self._look()
 
     def _look(self) -> None:
-        """Thin the entries if a sample of the parts contains too many entries per key."""
+        """Remove obsolete entries if a sample of the parts contains too many entries for the same
+        keys.
+        """
         sample = b"".join(self._parts[:_SAMPLE_PARTS])
         keys = len(set(iter_unpack("16s8x", sample)))
         repeated = len(sample) / BYTES_PER_KEY / keys if keys else 1.0
@@ -142,7 +149,7 @@ class KeyMap:
         self._look_at = max(_UNTHINNED, int(following))
 
     def _thin(self) -> None:
-        """Reduce each key to one entry."""
+        """Remove all but the newest entry of each key."""
         for i, part in enumerate(self._parts):
             newest = dict(iter_unpack("16s8s", part))
             if len(newest) * BYTES_PER_KEY < len(part):
@@ -151,11 +158,12 @@ class KeyMap:
         self._added = 0
 
     def make_marks(self, last_offset: int) -> bytearray | None:
-        """Extend the marks up to an offset."""
+        """Extend the array of marks up to an offset."""
         marks = self.marks
         if marks is not None:
             missing = last_offset + 1 - self.first_offset - len(marks)
-            # A log with many gaps would need a mark for each missing offset.
+            # The array has a mark for every offset, so a log with many gaps would need too much
+            # memory.
             if len(marks) + missing > self._buffer_bytes // _MARKS_SHARE:
                 marks = self.marks = None
             elif missing > 0:
@@ -163,7 +171,7 @@ class KeyMap:
         return marks
 
     def finish(self) -> None:
-        """Prepare the map for lookups, once all keys are in it."""
+        """Prepare the map for lookups. Call this after all keys have been added."""
         self._thin()
         marks = self.marks
         if marks is not None:
@@ -172,7 +180,9 @@ class KeyMap:
                     marks[offset] |= NEWEST
 
     def marks_of(self, header: BatchHeader) -> bytearray | None:
-        """Return the marks of a batch's records in order, or None if they cannot be assigned."""
+        """Return the marks of a batch's records in the order of the records, or None if the map has
+        no marks for them.
+        """
         begin = header.base_offset - self.first_offset
         end = begin + header.last_offset_delta + 1
         is_whole = header.record_count == header.last_offset_delta + 1
@@ -183,9 +193,10 @@ class KeyMap:
         return self.marks[begin:end]
 
     def newest(self, words: Sequence[int]) -> list[int]:
-        """Return the newest offset of each key (two hashes), or UNKNOWN for a key not in the map.
+        """Return the newest offset of each key, which is given as two hashes, or UNKNOWN if the key
+        is not in the map.
 
-        Offsets count from the first offset of the map.
+        The returned offsets are relative to the first offset of the map.
         """
         if not self._entries:
             return [UNKNOWN] * (len(words) // 2)
@@ -205,12 +216,12 @@ class KeyMap:
         return found
 
     def _split(self) -> None:
-        """Split the parts into regions, after which no entries can be added.
+        """Split the parts into regions. After that, no more entries can be added.
 
-        Parts are chosen by the first hash's last eight bits, regions by the next bits.
+        The last eight bits of the first hash select the part, and the next bits select the region.
         """
         shares = 1
-        # At this size, searching a region takes as long as a few comparisons.
+        # A region of this size can be searched as quickly as making a few comparisons.
         while shares * _PARTS * _REGION_ENTRIES < self._entries:
             shares *= 2
         self._mask = shares * _PARTS - 1

@@ -1,13 +1,15 @@
-"""Iterates over a batch's records, to read their keys and to select the records to keep.
+"""Iterates over the records of a batch, either to collect their keys or to select the records to
+keep.
 
-Both steps read every record of a log, so compaction spends most of its time in this module. Nearly
-every varint has one or two bytes and is decoded inline, and only the necessary fields are read.
-Records are not decoded; only their positions are returned.
+Both passes read every record of a log, so compaction spends most of its time in this module. For
+this reason, varints of one or two bytes, which nearly all varints are, are decoded inline, and only
+the required fields are read. The functions return positions of records instead of decoding the
+records.
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint
     | key length varint (-1: null), key | value length varint (-1: null), value | headers
 
-A batch with a valid checksum can still be malformed, which raises `CorruptData`.
+A batch may be malformed even if its checksum is valid; the functions then raise `CorruptData`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _RECORDS_AT_ONCE = 4096  # keys looked up together, because a batch may have mil
 
 
 class Section(NamedTuple):
-    """The decompressed records of a batch: `data[begin:end]`."""
+    """The decompressed records of a batch, which are stored in `data[begin:end]`."""
 
     header: BatchHeader
     data: bytes
@@ -36,25 +38,27 @@ class Section(NamedTuple):
 
 
 class Sifted(NamedTuple):
-    """The part of a batch to keep."""
+    """Describes which part of a batch to keep."""
 
     runs: list[tuple[int, int]]
-    """The start and end positions of kept records; adjacent records form one run."""
+    """The start and end positions of the records to keep. Adjacent records are combined into one
+    run.
+    """
     kept: int
-    """The number of kept records."""
+    """The number of records to keep."""
     first_delta: int
-    """The timestamp delta of the first kept record."""
+    """The timestamp delta of the first record to keep."""
     max_delta: int
     has_tombstone: bool
 
 
 def note_keys(section: Section, key_map: KeyMap) -> None:
-    """Add the keys of a batch to the map. Raises CorruptData if a record is malformed."""
+    """Add the keys of a batch's records to the map. Raises CorruptData if a record is malformed."""
     header, _, at, end = section
     tombstones: list[int] = []
     try:
-        # Process a few thousand keys at a time, because a batch can decompress to millions of
-        # records.
+        # Process only a few thousand keys at a time, because a small batch can decompress to
+        # millions of records.
         for done in range(0, header.record_count, _RECORDS_AT_ONCE):
             some = section._replace(begin=at)
             count = min(_RECORDS_AT_ONCE, header.record_count - done)
@@ -70,9 +74,10 @@ def note_keys(section: Section, key_map: KeyMap) -> None:
 
 
 def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[int]) -> int:
-    """Add the keys of the first `count` records to the map; return the next record's position.
+    """Add the keys of the first `count` records to the map, and return the position of the record
+    after them.
 
-    Raises IndexError if a record does not match the header.
+    Raises IndexError if a record contradicts the header.
     """
     header, data, at, end = section
     shift = header.base_offset - key_map.first_offset
@@ -111,7 +116,8 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
             at = key if size & 1 else key + (size >> 1)
             if has_key:
                 words += (*fold(data[key:at]), offset)
-        # The record has a negative length, a field beyond its end, or an impossible offset.
+        # The record has a negative length, a field that extends beyond its end, or an impossible
+        # offset.
         if raw & 1 or not at < following <= end or offset > most:
             raise IndexError
         if data[at] == _NULL and has_key:
@@ -122,10 +128,11 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
 
 
 def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted:
-    """Select the records of a batch to keep. Raises CorruptData if a record is malformed.
+    """Select the records of a batch that must be kept. Raises CorruptData if a record is malformed.
 
-    A record is kept if the map has no newer one for its key and it is not an expired tombstone. All
-    records above the map's end are kept; a compacted log has no records without keys.
+    A record is kept unless the map contains a newer record with the same key, or the record is an
+    expired tombstone. All records above the end of the map are kept. A compacted log contains no
+    records without keys.
     """
     base_offset = section.header.base_offset
     shift = base_offset - key_map.first_offset
@@ -163,7 +170,7 @@ def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted
 
 
 def sift_marked(section: Section, marks: bytearray) -> Sifted:
-    """Select records by their marks, without dropping tombstones.
+    """Select the records to keep by their marks. No tombstones are dropped.
 
     Raises CorruptData if a record is malformed.
     """
@@ -180,7 +187,7 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
             run_begin = begin
         run_end = bounds[i + 1]
         at = begin
-        # Skip the length, whose value `bounds` has already used.
+        # Skip the length field: `bounds` already contains its value.
         while data[at] >= 0x80:
             at += 1
         delta = data[at + 2]
@@ -193,7 +200,9 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
 
 
 def _bounds(section: Section) -> list[int]:
-    """Return each record's start and the last one's end. `note_keys` has checked the fields."""
+    """Return the start of each record and the end of the last one. The fields were checked by
+    `note_keys`.
+    """
     header = section.header
     try:
         bounds, end = walk_starts(section.data, section.begin, header.record_count)
@@ -208,10 +217,10 @@ def _bounds(section: Section) -> list[int]:
 def _walk(
     header: BatchHeader, data: bytes, at: int, end: int, hashes: list[int]
 ) -> Iterator[tuple[int, int, int, int, bool, bool]]:
-    """Yield the positions and fields of each record that selection needs.
+    """Yield the positions and fields of each record that are needed to decide whether to keep it.
 
-    They are the start, the end, the timestamp delta, the offset delta, whether it has a key, and
-    whether its value is null. The two hashes of its key are appended to `hashes`.
+    These are the start, the end, the timestamp delta, the offset delta, whether the record has a
+    key, and whether its value is null. The two hashes of the key are appended to `hashes`.
     """
     try:
         for _ in range(header.record_count):

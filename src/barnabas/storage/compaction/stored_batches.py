@@ -1,4 +1,4 @@
-"""Reads the batches of a segment one by one, and verifies their checksums."""
+"""Reads the batches of a segment one by one and verifies their checksums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.storage.segment import LOG_SUFFIX, Segment
 
 
 class Stored(NamedTuple):
-    """A whole batch: `data[at:at + header.size_bytes]`."""
+    """Represents a whole batch, which is stored in `data[at:at + header.size_bytes]`."""
 
     header: BatchHeader
     data: bytes
@@ -25,11 +25,12 @@ class Stored(NamedTuple):
 def stored_batches(
     segment: Segment, position: int, read_bytes: int, bound: int
 ) -> Iterator[Stored]:
-    """Yield the batches from `position` on, where one begins. Raises CorruptData with the position.
+    """Yield the batches from `position` on, which must be the start of a batch. Raises CorruptData
+    with the position.
 
-    No checksum covers base offsets. A batch is therefore rejected if its offsets overlap those of
-    its neighbours or exceed the segment's `bound`; it would make an old record the latest one of
-    its key.
+    The checksum does not cover the base offset. If a base offset was damaged, an old record could
+    become the latest one of its key. A batch is therefore rejected if its offsets overlap with the
+    batches before and after it or exceed the segment's `bound`.
     """
     next_offset = segment.base_offset
     file = segment.open_file()
@@ -40,7 +41,7 @@ def stored_batches(
         wanted = max(read_bytes, HEADER_BYTES)
         at = 0
         while at < len(data):
-            # Start the next read with the header, which spans two reads.
+            # The header is split between two reads, so start the next read at the header.
             if len(data) - at < HEADER_BYTES and position + len(data) < end:
                 break
             try:
@@ -51,7 +52,7 @@ def stored_batches(
             if size > end - position - at:
                 raise CorruptData(f"{_place(segment, position + at)}: the batch is truncated")
             if size > len(data) - at:
-                # Read the whole batch next: it is larger than one read.
+                # The batch is larger than one read, so read all of it next.
                 wanted = max(wanted, size)
                 break
             if not verify_crc(data, at, header):

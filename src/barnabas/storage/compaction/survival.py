@@ -1,4 +1,5 @@
-"""Decides which of a batch's records compaction keeps, by the rules of Kafka 3.9's cleaner.
+"""Decides which records of a batch are kept by compaction. The rules are those of Kafka 3.9's
+cleaner.
 
 aborted data            is removed
 a marker                is removed once its horizon has passed; the horizon is set by the first
@@ -31,11 +32,13 @@ _LAST_MS = 2**63 - 1
 _NO_KEYS = KeyMap(0)
 
 PLAIN_LIMIT_BYTES = DEFAULT_LIMIT_BYTES
-"""Batches with a larger decompressed size are not opened."""
+"""Batches whose decompressed size exceeds this limit are not decompressed."""
 
 
 def add_keys(stored: Stored, key_map: KeyMap) -> None:
-    """Add the keys of a data batch to the map. Raises CorruptData if a record is malformed."""
+    """Add the keys of a data batch's records to the map. Raises CorruptData if a record is
+    malformed.
+    """
     try:
         _add_keys(stored, key_map)
     except PlainTooLarge:
@@ -54,7 +57,7 @@ def _add_keys(stored: Stored, key_map: KeyMap) -> None:
 
 
 def section_of(stored: Stored) -> Section:
-    """Decompress the batch's records. Raises PlainTooLarge."""
+    """Decompress the records of the batch. Raises PlainTooLarge."""
     header, data, at = stored
     begin, end = at + HEADER_BYTES, at + header.size_bytes
     if header.codec == NONE:
@@ -64,7 +67,7 @@ def section_of(stored: Stored) -> Section:
 
 
 class Survival:
-    """Applies the rules to the batches of a log, in order."""
+    """Applies the rules of compaction to the batches of a log, which must be passed in order."""
 
     __slots__ = (
         "_horizon_ms",
@@ -91,13 +94,15 @@ class Survival:
         self._now_ms = now_ms
         self._horizon_ms = min(now_ms + delete_retention_ms, _LAST_MS)
         self.to_index: Aborted | None = None
-        """The index entry, if still needed, of a transaction ended by the last batch in `of`."""
+        """The index entry of the transaction ended by the last batch passed to `of`, if the entry
+        is still needed.
+        """
         self.records_kept = 0
         self.unopened = 0
-        """The number of batches kept because they are too large to open."""
+        """The number of batches that were kept because they are too large to decompress."""
 
     def of(self, stored: Stored) -> bytes | None:
-        """Return the kept part of the batch, or None.
+        """Return the part of the batch to keep, or None if nothing is kept.
 
         Raises CorruptData if a record is malformed.
         """
@@ -111,20 +116,22 @@ class Survival:
 
     def _of(self, stored: Stored) -> bytes | None:
         header = stored.header
-        # Old formats have no producers and no control batches.
+        # Batches in the old formats have no producer ids, and none of them are control batches.
         if header.magic < 2:
             return self._of_messages(stored)
         if header.is_control:
             return self._of_marker(stored)
-        # read_committed consumers skip this batch anyway; as in Kafka, other consumers lose it.
+        # read_committed consumers skip this batch anyway. As in Kafka, other consumers no longer
+        # see it.
         if self._transactions.is_aborted(header) or header.record_count == 0:
             return self._nothing(header)
-        # Marks do not show which tombstones may be dropped because their batch's horizon has
-        # passed.
+        # The marks do not show which tombstones may be dropped because the delete horizon of their
+        # batch has passed.
         marks = None if header.has_delete_horizon else self._key_map.marks_of(header)
         if marks is not None:
             newest = marks.count(NEWEST)
-            # Do not decompress the batch: every record is the latest of its key.
+            # The batch need not be decompressed, because every record in it is the latest one of
+            # its key.
             if newest == header.record_count:
                 self.records_kept += newest
                 return stored.raw
@@ -135,7 +142,7 @@ class Survival:
         if sifted.kept == 0:
             return self._nothing(header)
         self.records_kept += sifted.kept
-        # KIP-534: `delete.retention.ms` counts from this pass on.
+        # KIP-534: the time of `delete.retention.ms` starts with this pass.
         is_first_seen = sifted.has_tombstone and not header.has_delete_horizon
         if sifted.kept == header.record_count and not is_first_seen:
             return stored.raw
@@ -144,7 +151,8 @@ class Survival:
     def _sift(self, section: Section) -> Sifted:
         header = section.header
         is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
-        # Without the tombstone, an older value in a batch that was not decompressed would reappear.
+        # A batch that was not decompressed may contain an older value, which would reappear without
+        # the tombstone.
         drops_tombstones = is_over and not self.unopened
         return sift(section, self._key_map, drops_tombstones=drops_tombstones)
 
@@ -161,14 +169,17 @@ class Survival:
         if is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms:
             return self._nothing(header)
         self.records_kept += header.record_count
-        # Consumers still need the marker: its transaction has data, or its horizon has not passed.
+        # Consumers still need the marker, because its transaction has data or its delete horizon
+        # has not passed.
         if not is_over or header.has_delete_horizon:
             return stored.raw
         section = section_of(stored)
         return rebuild(section, sift(section, _NO_KEYS, drops_tombstones=False), self._horizon_ms)
 
     def _of_messages(self, stored: Stored) -> bytes | None:
-        """Return the kept messages of magic 0 or 1. A changed set becomes a batch of magic 2."""
+        """Return the messages of magic 0 or 1 to keep. If any were removed, the rest is converted
+        to a batch of magic 2.
+        """
         records = list(records_of(stored.data, stored.at, stored.header, PLAIN_LIMIT_BYTES))
         kept = [record for record in records if self._stays(record)]
         self.records_kept += len(kept)
@@ -189,12 +200,12 @@ class Survival:
         return record.offset - key_map.first_offset >= key_map.newest(fold(record.key))[0]
 
     def _nothing(self, header: BatchHeader) -> bytes | None:
-        """Return the emptied batch if it must be kept, otherwise None."""
+        """Return the batch without its records if the batch itself must be kept, otherwise None."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return None
-        # A producer's last data batch preserves its sequence; if there is none, its marker
-        # preserves its epoch.
+        # The producer's last data batch preserves its sequence number. Without a data batch, the
+        # marker preserves its epoch.
         if last.last_offset >= 0:
             is_needed = header.last_offset == last.last_offset
         else:

@@ -1,9 +1,9 @@
-"""Tracks the transactions in progress at the cleaner's position in a log (KIP-98).
+"""Tracks which transactions are in progress at the cleaner's position in a log (KIP-98).
 
-The `.txnindex` shows whether a transaction was aborted before the pass reaches its marker. An
-aborted transaction's data is removed immediately. Its marker is kept as long as a reader may need
-it: until a pass has found no more batches of the transaction, and the delete horizon that it wrote
-into the marker has passed.
+The `.txnindex` file shows that a transaction was aborted before the cleaner has reached its marker.
+The data of an aborted transaction is removed immediately. Its marker is kept for as long as a
+reader may need it. It is removed only when a pass has found no more batches of the transaction and
+the delete horizon that this pass wrote into the marker has passed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from barnabas.storage.transaction_index import Aborted
 
 
 class Transactions:
-    """The transactions at the cleaner's position. Pass the batches in order."""
+    """Tracks the transactions at the cleaner's position. The batches must be passed in order."""
 
     __slots__ = ("_ahead", "_committing", "_going", "_met")
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
-        """Start at the beginning of the log, whose aborted transactions are `aborted`."""
+        """Start at the beginning of a log in which the `aborted` transactions were aborted."""
         self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._going: dict[int, Aborted] = {}  # aborted transactions that have begun, by producer
         self._met: set[int] = set()  # those of them whose data was found
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Record a data batch, and return whether it belongs to an aborted transaction."""
+        """Track a data batch, and return whether it is part of an aborted transaction."""
         self._begin_up_to(header.last_offset)
         # A batch outside a transaction is never aborted.
         if not header.is_transactional:
@@ -40,16 +40,17 @@ class Transactions:
         return False
 
     def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, Aborted | None]:
-        """Process a marker, or an emptied control batch (None).
+        """End a transaction at its marker, or at a control batch without records if that is None.
 
-        Returns whether no data of its transaction was found, and the entry that must stay in the
-        index if data of an aborted transaction was found.
+        Returns whether no data of the transaction was found, and the index entry of an aborted
+        transaction whose data was found. This entry must stay in the index.
         """
         self._begin_up_to(header.last_offset)
         producer_id = header.producer_id
         if marker is None:
             return True, None
-        # Keep a commit marker while its data exists: on replay, it ends the transaction.
+        # Keep a commit marker as long as data of its transaction is left, because a replay needs it
+        # to end the transaction.
         if marker.type != ABORT:
             was_met = producer_id in self._committing
             self._committing.discard(producer_id)

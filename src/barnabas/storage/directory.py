@@ -17,11 +17,11 @@
     <topic>-<partition>.<32 hex>-stray/      a replica of a namesake topic: kept, never opened
     <topic>-<partition>.<32 hex>-future/     a replica moving here from another directory
 
-Invariant: the marker of a clean stop exists only while nothing in the directory has changed since
-that stop. It is removed, durably, before the first log is opened.
+Invariant: the clean shutdown marker exists only while the directory has not changed since the
+shutdown. The marker is removed, durably, before the first log is opened.
 
-Only the checkpoint of log starts is indispensable, because only it shows which records were deleted
-by request. The other checkpoints start empty if they cannot be read.
+Only the checkpoint of log starts is indispensable, because no other file shows which records were
+deleted by request. If another checkpoint cannot be read, the broker starts with an empty one.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _MAX_NAME = 255
 
 
 class UnusableDirectory(ConfigError):
-    """Raised if a directory cannot be used because of its disk or permissions."""
+    """Raised if a directory cannot be used because of a disk problem or missing permissions."""
 
 
 def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
-    """Return an error that tells the operator what to do about an unusable directory."""
+    """Return an error that tells the operator how to make the directory usable."""
     if isinstance(cause, OSError):
         what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
         return UnusableDirectory(
@@ -78,7 +78,7 @@ def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
 
 
 class DirectoryError(OSError):
-    """Raised if an operation on a log directory as a whole failed."""
+    """Raised if an operation on a whole log directory has failed."""
 
     def __init__(self, directory: Path, cause: OSError) -> None:
         super().__init__(cause.errno, cause.strerror, str(cause.filename or directory))
@@ -86,7 +86,7 @@ class DirectoryError(OSError):
 
 
 class LogDirectory:
-    """A log directory that this broker has locked."""
+    """Represents a log directory that is locked by this broker."""
 
     __slots__ = (
         "_files",
@@ -101,10 +101,10 @@ class LogDirectory:
     )
 
     def __init__(self, files: Files, path: Path, broker_id: int) -> None:
-        """Lock the directory, and create it if necessary.
+        """Lock the directory, creating it if it does not exist.
 
-        Raises ConfigError if it belongs to another broker, or UnusableDirectory if the disk or
-        permissions prevent its use.
+        Raises ConfigError if the directory belongs to another broker, or UnusableDirectory if the
+        disk or the permissions do not allow using it.
         """
         self.path = path
         self._files = files
@@ -113,9 +113,9 @@ class LogDirectory:
         self.checkpointing = {
             name: threading.Lock() for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
         }
-        """Held while a checkpoint is built and written.
+        """The locks held while a checkpoint is built and written.
 
-        Only threads may acquire it, because its holder waits for the disk.
+        Only threads may acquire them, because the thread that holds a lock waits for the disk.
         """
         self.topic_ids = TopicIds(files, path)
         try:
@@ -145,7 +145,9 @@ class LogDirectory:
             raise
 
     def _read_meta(self, broker_id: int) -> str | None:
-        """Return the id of the directory's cluster, or None if it belongs to no cluster."""
+        """Return the id of the cluster to which the directory belongs, or None if it belongs to no
+        cluster yet.
+        """
         names = {entry.name for entry in self._files.list(self.path)}
         meta: dict[str, str] = {}
         if META_NAME in names:
@@ -156,13 +158,14 @@ class LogDirectory:
                     f"{self.path / META_NAME} is damaged, so the directory's owner is unknown; "
                     "restore it, or remove it if this broker wrote the directory"
                 ) from cause
-        # Version 0 of this file is used in ZooKeeper mode, version 1 in KRaft mode.
+        # In ZooKeeper mode, this file has version 0; in KRaft mode, it has version 1.
         if _KRAFT_LOG in names or meta.get("version") == "1":
             raise ConfigError(
                 f"log directory {self.path} was written by Kafka in KRaft mode, which this "
                 "broker cannot read; set another directory in log.dirs"
             )
-        # Without a cluster id, the directory is new, or its broker has yet to join a cluster.
+        # If there is no cluster id, either the directory is new or its broker has not joined a
+        # cluster yet.
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
@@ -190,41 +193,46 @@ class LogDirectory:
     # --- clean or not ----------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Remove the clean shutdown marker, so that a crash is detected."""
-        # As in Kafka, remove the marker before writing anything, so that a crash cannot look like a
-        # clean shutdown.
+        """Remove the clean shutdown marker, so that the next start can tell that this broker has
+        crashed.
+        """
+        # As in Kafka, remove the marker before anything is written. Otherwise, a crash could look
+        # like a clean shutdown.
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
-        # A killed broker may not have synced a renamed checkpoint. Sync it, or a power failure
-        # could undo it.
+        # A broker that was killed may have renamed a checkpoint without syncing the directory.
+        # Without this sync, a power failure could undo the rename.
         self._files.sync(self.path)
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
             if name not in names:
-                # A torn file can be ignored, except for the checkpoint of log starts.
+                # A torn checkpoint can be replaced by an empty one, except for the checkpoint of
+                # log starts.
                 content, must_last = encode_entries(()), name == LOG_STARTS
                 replace_file(self._files, self.path / name, content, sync=must_last)
 
     def mark_clean(self) -> None:
-        """Write the clean shutdown marker, as the last step of a shutdown."""
+        """Write the clean shutdown marker. This is the last step of a shutdown."""
         replace_file(self._files, self.path / _CLEAN_MARKER, _CLEAN_MARKER_TEXT)
 
     def may_have_lost(self, boot_id: bytes) -> bool:
         """Return whether a crash of the machine may have lost records in this directory.
 
         After a `kill -9`, unsynced data is still in the page cache. `boot_id` identifies the
-        machine's boot, and is empty if unknown. A new directory is assumed to have lost everything.
+        current boot of the machine; it is empty if the boot is unknown. A new directory is treated
+        as if it had lost everything.
         """
         if self.was_clean:
             return False
         try:
-            # Without a reboot, the page cache still contains everything that the dead broker wrote.
+            # If the machine has not been rebooted, the page cache still contains everything that
+            # the old process wrote.
             return not boot_id or self._files.read(self.path / _BOOT) != boot_id
         except FileNotFoundError:
             return True
 
     def note_boot(self, boot_id: bytes) -> None:
-        """Store the id of the machine's current boot; see `may_have_lost`."""
+        """Store the id of the machine's current boot, which `may_have_lost` compares."""
         self._files.write(self.path / _BOOT, boot_id)
 
     def release(self) -> None:
@@ -233,9 +241,9 @@ class LogDirectory:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """Read the offsets of a checkpoint.
+        """Read the offsets stored in a checkpoint.
 
-        Raises CorruptData if an indispensable one is unreadable.
+        Raises CorruptData if the checkpoint is indispensable but cannot be read.
         """
         try:
             offsets = read_offsets(self._files, self.path / name)
@@ -251,15 +259,20 @@ class LogDirectory:
         return offsets
 
     def is_in_checkpoint(self, name: str, topic_partition: TopicPartition) -> bool:
-        """Return whether the checkpoint contained the partition when last read or written."""
+        """Return whether the partition was in the checkpoint when the checkpoint was last read or
+        written.
+        """
         return topic_partition in self._written.get(name, ())
 
     def checkpoint_offset(self, name: str, topic_partition: TopicPartition) -> int:
-        """Return the partition's offset in the checkpoint when last read or written, or 0."""
+        """Return the partition's offset in the checkpoint as last read or written; 0 if it has no
+        entry.
+        """
         return self._written.get(name, {}).get(topic_partition, 0)
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write a checkpoint durably if it has changed, so an idle broker does not use its disk.
+        """Write a checkpoint durably, but only if it has changed, so that an idle broker does not
+        write to its disk.
 
         Raises DirectoryError.
         """
@@ -273,13 +286,13 @@ class LogDirectory:
     # --- partitions ------------------------------------------------------------------------------
 
     def partitions(self) -> list[TopicPartition]:
-        """List the replicas in the directory. Raises ConfigError if a subdirectory is not a
-        replica.
+        """List the replicas in the directory. Raises ConfigError if it contains a subdirectory that
+        is not a replica.
         """
         found = []
         self._future_names = []
         for entry in self._files.list(self.path):
-            # Skip the cache of tiered storage and fsck's lost+found.
+            # Skip the cache directory of tiered storage and the lost+found directory of fsck.
             if not entry.is_directory or entry.name in _NOT_OURS:
                 continue
             if not entry.name.endswith(_OTHER_SUFFIXES):
@@ -301,18 +314,19 @@ class LogDirectory:
         return self.path / str(topic_partition)
 
     def futures(self) -> list[tuple[TopicPartition, Path]]:
-        """List the future replicas that `partitions` found.
+        """List the future replicas that the last call of `partitions` has found.
 
-        Raises ConfigError if a directory is not a replica being moved.
+        Raises ConfigError if one of these subdirectories is not a future replica.
         """
         return [
             (self._parse(name.rpartition(".")[0]), self.path / name) for name in self._future_names
         ]
 
     def future_path(self, topic_partition: TopicPartition, unique: bytes) -> Path:
-        """Return Kafka's path for a replica that is being moved here; `unique` is 16 bytes.
+        """Return the path that Kafka would use for a replica that is moved to this directory;
+        `unique` has 16 bytes.
 
-        The name may be too long for a file system; see `future_name_fits`.
+        The name may be too long for the file system, which `future_name_fits` checks.
         """
         return self.path / f"{topic_partition}.{unique.hex()}{_FUTURE_SUFFIX}"
 
@@ -323,21 +337,25 @@ class LogDirectory:
         suffix: str,
         source: Path | None = None,
     ) -> Path:
-        """Rename a replica, immediately and atomically, to Kafka's name for a retired one.
+        """Rename a replica to the name that Kafka uses for retired replicas. The rename is
+        immediate and atomic.
 
-        Returns the new path. `sync` makes the rename durable, and `purge` removes deleted replicas.
+        Returns the new path. Call `sync` to make the rename durable, and `purge` to remove deleted
+        replicas.
 
-        `unique` (16 bytes) distinguishes topics of the same name, and is incremented if the name is
-        in use. `source` is the replica's directory, if it is not named after the replica.
+        `unique` (16 bytes) distinguishes topics that have the same name, and is incremented if the
+        resulting path exists. `source` is the replica's current directory if its name differs from
+        the replica's name.
         """
         number = int.from_bytes(unique)
         while True:
             ending = f"-{topic_partition.partition}.{number:032x}{suffix}"
-            # Like Kafka, shorten the topic name if the suffix would make it too long.
+            # As in Kafka, shorten the topic name if the suffix would make the file name too long.
             target = self.path / (topic_partition.topic[: _MAX_NAME - len(ending)] + ending)
             try:
                 self._files.replace(source or self.path_of(topic_partition), target)
-            # An earlier replica of the same name and id may not have been purged yet.
+            # The directory of an earlier replica with the same name and id may not have been purged
+            # yet.
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise
@@ -346,29 +364,34 @@ class LogDirectory:
                 return target
 
     def sync(self) -> None:
-        """Make the names in the directory durable. Raises DirectoryError."""
+        """Make renames and new files in the directory durable. Raises DirectoryError."""
         try:
             self._files.sync(self.path)
         except OSError as cause:
             raise DirectoryError(self.path, cause) from cause
 
     def purge(self) -> None:
-        """Remove deleted replicas that were set aside, even before a crash. Slow."""
+        """Remove deleted replicas that were set aside, including those from before a crash. This is
+        slow.
+        """
         for entry in self._files.list(self.path):
             if entry.is_directory and entry.name.endswith(DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)
 
 
 def future_name_fits(topic_partition: TopicPartition) -> bool:
-    """Return whether the replica's future name fits. A replica with a longer name cannot be moved.
+    """Return whether the future replica's name is short enough. A replica whose name is too long
+    cannot be moved.
 
-    As in Kafka, the future name is not shortened.
+    As in Kafka, the name of a future replica is never shortened.
     """
     return len(f"{topic_partition}.{'0' * 32}{_FUTURE_SUFFIX}") <= _MAX_NAME
 
 
 def _make_directory(files: Files, path: Path) -> None:
-    """Create the directory and its parents durably; without them, flushed data would be lost."""
+    """Create the directory and its parents durably. If they were lost, all flushed data in them
+    would be lost, too.
+    """
     missing = []
     for each in (path, *path.parents):
         try:

@@ -1,9 +1,10 @@
-"""Maintains a log's recovery point, and decides when to flush (`flush.messages`, `flush.ms`).
+"""Tracks a log's recovery point and decides when the log must be flushed (`flush.messages`,
+`flush.ms`).
 
-Everything below the recovery point survives a power failure, so recovery after a crash skips it.
-The recovery point advances only after a sync has returned. Each sync covers everything that was not
-durable when it was prepared, regardless of other syncs in progress, so syncs can run in threads and
-finish in any order.
+All records below the recovery point survive a power failure, so recovery after a crash does not
+read them. The recovery point is raised only after a sync has returned. Each sync covers all data
+that was not durable when the sync was prepared, even if another sync of that data is in progress.
+Syncs can therefore run in threads and finish in any order.
 """
 
 from __future__ import annotations
@@ -23,20 +24,22 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Durable(NamedTuple):
-    """The part of a log that is certain to be on disk when the log is opened."""
+    """Describes which part of a log is guaranteed to be on disk when the log is opened."""
 
     recovery_point: int
     indexed_point: int
-    """The base offset of the segment with the recovery point; all earlier indexes are durable."""
+    """The base offset of the segment that contains the recovery point. The indexes of all earlier
+    segments are durable.
+    """
     is_whole: bool
-    """Whether every file is complete and durable, as after a clean stop."""
+    """Whether every file is complete and durable, as is the case after a clean shutdown."""
 
 
 class Unsynced(NamedTuple):
-    """The files to sync so that the log is durable up to an offset."""
+    """The files that must be synced to make the log durable up to an offset."""
 
     paths: list[tuple[int, Path]]
-    """Each path with the offset in its name."""
+    """The paths of the files, each with the offset that its name contains."""
     recovery_point: int
     indexed_point: int
     truncations: int
@@ -47,7 +50,7 @@ class Unsynced(NamedTuple):
 
 
 class Durability:
-    """A log's recovery point, and the files that are not yet durable."""
+    """Tracks a log's recovery point and the files that are not durable yet."""
 
     __slots__ = (
         "_aging_from",
@@ -78,15 +81,17 @@ class Durability:
         health: LogHealth,
     ) -> None:
         self.recovery_point = durable.recovery_point
-        # A segment's indexes are complete only once it has rolled, possibly after its last record
-        # was flushed, so indexes have their own recovery point.
+        # The indexes of a segment are complete only when the log has rolled to the next segment.
+        # Its last record may have been flushed before that, so the indexes need a recovery point of
+        # their own.
         self._indexed_point = durable.indexed_point
         self._whole_at = durable.recovery_point if durable.is_whole else -1
         self._files = files
         self._segments = segments
         self._epochs = epochs
         self._health = health
-        # Use a counter instead of a flag, because a sync does not cover changes made during it.
+        # A flag would not do, because the directory may change again while a sync is in progress.
+        # So count the changes.
         self._names, self._names_synced = 1, 0
         self._truncations = self._replacements = 0
         self._begin_offset = 0
@@ -98,7 +103,7 @@ class Durability:
     # --- what happens to the log -----------------------------------------------------------------
 
     def on_segment_begun(self) -> None:
-        """Note that a segment was created, so the directory must be synced."""
+        """Record that a segment was created, so that the next sync includes the directory."""
         self._names += 1
 
     def on_snapshot_written(self, offset: int) -> None:
@@ -106,26 +111,29 @@ class Durability:
         self._names += 1
 
     def on_start_raised(self, offset: int) -> None:
-        """Note that the segments below the offset have been removed."""
+        """Record that all segments below the offset were removed."""
         self._begin_offset = offset
 
     def on_segments_replaced(self) -> None:
-        """Note that segments were replaced by one that is durable, except for its name."""
+        """Record that one segment has replaced others. It is durable, but its name is not."""
         self._replacements += 1
         self._names += 1
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory was renamed, so far not durably."""
+        """Record that the directory was renamed and that the rename is not durable yet."""
         self._epochs.on_renamed(directory)
         self._names += 1
 
     def on_closed(self) -> None:
-        """Note that everything has been synced and that nothing more will be written."""
+        """Record that everything has been synced and that nothing more will be written."""
         self._whole_at = self.recovery_point
 
     def on_truncated(self, offset: int) -> None:
-        """Note that the log was truncated to the offset; later records above it are new."""
-        # A sync in progress must not raise the recovery point above the truncation.
+        """Record that the log was truncated to the offset. Records written above the offset from
+        now on are new.
+        """
+        # A sync that is in progress must not raise the recovery point beyond the new end of the
+        # log.
         with self._counting:
             self.recovery_point = min(self.recovery_point, offset)
             self._indexed_point = min(self._indexed_point, offset)
@@ -136,11 +144,13 @@ class Durability:
 
     @property
     def checkpoint(self) -> int:
-        """Return the recovery point for the next start, which scans the segment containing it.
+        """Return the recovery point to be stored for the next start, which scans from the segment
+        that contains it.
 
-        It does not exceed the end of the segments with durable indexes. Otherwise, the segment
-        right before the recovery point would not be scanned, but a power failure may have left
-        zeros in its indexes, and with timestamps of 0 it would look expired.
+        The result is not higher than the end of the last segment whose indexes are durable. If it
+        were, the segment just before the recovery point would not be scanned, although a power
+        failure may have filled its indexes with zeros. With timestamps of 0, the segment would look
+        expired.
         """
         if self._whole_at == self.recovery_point:
             return self.recovery_point
@@ -149,15 +159,16 @@ class Durability:
     # --- syncs -----------------------------------------------------------------------------------
 
     def is_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Return whether the number or age of the records makes a flush due.
+        """Return whether the log must be flushed because of the number or the age of the unflushed
+        records.
 
-        The age counts from the first call after the recovery point has moved.
+        The age is counted from the first call after the recovery point has changed.
         """
         recovery_point = self.recovery_point
         if end_offset <= recovery_point:
             return False
-        # The records above the recovery point are new: a flush has moved it, or this is the first
-        # call.
+        # All records above the recovery point are new, because a flush has raised it or this is the
+        # first call.
         if self._aging_from != recovery_point:
             self._aging_from, self._aging_since_ms = recovery_point, now_ms
         return (
@@ -166,19 +177,21 @@ class Durability:
         )
 
     def is_whole(self, end_offset: int) -> bool:
-        """Return whether nothing has changed since every file was complete and durable."""
+        """Return whether every file was complete and durable and nothing has changed since then."""
         return self._whole_at == end_offset
 
     def take(self, end_offset: int, *, is_growing: bool = False) -> Unsynced:
-        """Return the files to sync so that the whole log, which ends at `end_offset`, is durable.
+        """Return the files that must be synced to make the whole log durable, up to `end_offset`.
 
-        While the active segment `is_growing`, its indexes need not be durable: the segment with the
-        recovery point is scanned after a crash.
+        If the active segment `is_growing`, its indexes need not be durable, because the segment
+        that contains the recovery point is scanned after a crash anyway.
         """
         return self._take(self._segments, end_offset, is_growing=is_growing)
 
     def take_rolled(self) -> Unsynced | None:
-        """Return the files to sync to make rolled segments durable; None if they already are."""
+        """Return the files that must be synced to make the rolled segments durable, or None if they
+        are durable already.
+        """
         begin_offset = self._segments.active.base_offset
         if min(self.recovery_point, self._indexed_point) >= begin_offset:
             return None
@@ -187,11 +200,11 @@ class Durability:
     def _take(self, segments: Sequence[Segment], end_offset: int, *, is_growing: bool) -> Unsynced:
         needed_from = min(self.recovery_point, self._indexed_point)
         paths: list[tuple[int, Path]] = []
-        # Go back from the end to the segment that contains the end of the durable part.
+        # Walk back from the last segment to the one in which the durable part of the log ends.
         for segment in reversed(segments):
             needed = segment.paths()
-            # Sync only the log file (the first path): after a crash, the indexes of the segment
-            # with the recovery point are rebuilt.
+            # Sync only the log file, which is the first path. After a crash, the indexes of the
+            # segment that contains the recovery point are rebuilt.
             if is_growing and segment is segments[-1]:
                 needed = needed[:1]
             paths[:0] = [(segment.base_offset, path) for path in needed]
@@ -212,9 +225,10 @@ class Durability:
         )
 
     def sync(self, unsynced: Unsynced) -> None:
-        """Sync the files; can run in a thread. An OSError fails the log."""
-        # After a failed write, the kernel may drop the page and report success for the next sync.
-        # Therefore, after a failure, nothing counts as durable until a restart has read the files.
+        """Sync the files. This may run in a thread. If it raises OSError, the log has failed."""
+        # After a failed write, the kernel may drop the page, and the next sync may then succeed
+        # without it. After a failure, nothing may therefore count as durable until a restart has
+        # read the files.
         if self._health.is_abandoned:
             return
         self._health.check(self._segments.directory)
@@ -232,7 +246,7 @@ class Durability:
             try:
                 self._files.sync(path)
             except FileNotFoundError:
-                # The file was removed from the log during the sync and is not needed.
+                # The file was removed from the log during the sync, so it is not needed.
                 was_replaced = self._replacements != unsynced.replacements
                 if not (
                     base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)
@@ -241,13 +255,14 @@ class Durability:
         has_names = self._names_synced >= unsynced.names
         if unsynced.epochs is not None:
             self._epochs.save(unsynced.epochs)
-        # One sync of the directory covers the epoch file's new name and the segments' names.
+        # One sync of the directory makes both the new name of the epoch file and the names of the
+        # segments durable.
         if unsynced.epochs is not None or not has_names:
             self._files.sync(directory)
         if unsynced.epochs is not None:
             self._epochs.on_saved(unsynced.epochs)
         if not has_names:
-            # The partition's own directory may be new or renamed.
+            # The directory of the partition may itself be new or renamed.
             self._files.sync(directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
         # otherwise, the loop might truncate the log between the check and the update

@@ -1,9 +1,11 @@
-"""Stores fixed-size entries in a file, such as an index: entry i is at byte i times the size.
+"""Stores entries of a fixed size in a file, such as an index. Entry i is stored at i times the
+entry size.
 
-The newest entries are buffered in memory and written a page at a time, so an idle partition needs
-neither a file descriptor nor a mapping. The file is complete only after `write_out`. It is trusted
-below the recovery point and after a clean stop; otherwise it is rebuilt from the log. The order of
-writes therefore does not matter.
+The newest entries are kept in memory and are written a page at a time, so an idle partition needs
+neither a file descriptor nor a memory mapping. The file is complete only after `write_out`. After a
+clean shutdown, the file is trusted; after a crash, only the entries below the recovery point are
+trusted, and the others are rebuilt from the log. The order in which entries reach the disk
+therefore does not matter.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ _PAGE_BYTES = 2048
 
 
 class EntryFile:
-    """A file of packed entries in order, which subclasses interpret."""
+    """Stores packed entries in order. Subclasses define what the entries contain."""
 
     __slots__ = ("_entry", "_file", "_files", "_pending", "_stored", "count", "has_file", "path")
 
     def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
-        """Open the file lazily; `stored` is the number of entries in it that can be trusted."""
+        """Open the file on first use; its first `stored` entries can be trusted."""
         self.path = path
         self.count = stored
         self._files = files
@@ -33,27 +35,30 @@ class EntryFile:
         self._pending: bytearray | None = None  # created with the first entry
         self._file: File | None = None
         self.has_file = stored > 0
-        """Whether the file exists, even if empty, and so must be removed with the segment."""
+        """Whether the file exists, even if it is empty. If it exists, it must be removed together
+        with the segment.
+        """
 
     def __len__(self) -> int:
         return self.count
 
     @property
     def stored_bytes(self) -> int:
-        """Return the number of bytes in the file."""
+        """Return the number of bytes that are stored in the file."""
         return self._stored * self._entry.size
 
     @property
     def is_cold(self) -> bool:
-        """Return whether reading an entry may have to wait for the disk. Raises OSError."""
+        """Return whether reading an entry might have to wait for the disk. Raises OSError."""
         if not self._stored:
             return False
         return self._file is None or not self._file.is_cached(0, self.stored_bytes)
 
     def add(self, packed: bytes) -> None:
-        """Append an entry. This must not fail, because its batch is already in the log.
+        """Append an entry. This must not fail, because the batch that it describes is already in
+        the log.
 
-        On a full disk, the entries stay in memory, and `write_out` raises OSError.
+        If the disk is full, the entries stay in memory and `write_out` raises OSError.
         """
         if self._pending is None:
             self._pending = bytearray()
@@ -64,13 +69,13 @@ class EntryFile:
                 self._spill()
 
     def raw(self, first: int, count: int) -> bytes:
-        """Return `count` packed entries from `first` on. Raises CorruptData if the file has lost
-        its end.
+        """Return `count` packed entries, starting with entry `first`. Raises CorruptData if the
+        file has become shorter.
         """
         size = self._entry.size
         stored = max(0, min(self._stored - first, count))
         found = self._open().pread(stored * size, first * size) if stored else b""
-        # Something else has truncated the file since it was opened.
+        # Another process has truncated the file since it was opened.
         if len(found) < stored * size:
             raise CorruptData(f"{self.path} ends before its entry {first + len(found) // size}")
         if stored == count or self._pending is None:
@@ -79,8 +84,10 @@ class EntryFile:
         return found + self._pending[waiting : waiting + (count - stored) * size]
 
     def truncate(self, count: int) -> None:
-        """Keep the first `count` entries. The next `write_out` truncates the file."""
-        # Only entries in memory are removed; none of them is in the file.
+        """Keep only the first `count` entries. The file itself is truncated by the next
+        `write_out`.
+        """
+        # All entries to be removed are still in memory, so the file need not change.
         if count >= self._stored:
             if self._pending is not None:
                 del self._pending[(count - self._stored) * self._entry.size :]
@@ -90,21 +97,22 @@ class EntryFile:
         self.count = count
 
     def clear(self) -> None:
-        """Remove all entries, regardless of the file's content."""
+        """Remove all entries, whatever the file contains."""
         self.count = self._stored = 0
         self._pending = None
 
     def write_out(self) -> None:
-        """Write the file with exactly these entries, without fsync."""
+        """Write the file so that it contains exactly these entries. The file is not synced."""
         self._spill()
         file = self._open()
         size = self._stored * self._entry.size
-        # Entries from before a truncation or a crash may follow, and Kafka would read them.
+        # The file may still contain entries from before a truncation or a crash, which Kafka would
+        # read.
         if file.size() != size:
             file.truncate(size)
 
     def release(self) -> None:
-        """Close the descriptor; the next use reopens the file."""
+        """Close the file descriptor. The file is reopened when it is used again."""
         if self._file is not None:
             self._file.release()
             self._file = None
@@ -113,7 +121,8 @@ class EntryFile:
         if self._pending:
             self._open().write(self._stored * self._entry.size, self._pending)
             self._stored = self.count
-            # clear() would keep a page of memory for every idle segment.
+            # Replace the buffer, because clear() would keep a page of memory allocated for every
+            # idle segment.
             self._pending = None
 
     def _open(self) -> File:

@@ -1,12 +1,13 @@
-"""Maintains a log's leader epochs and their start offsets (KIP-101, KIP-279).
+"""Tracks the leader epochs of a log and the offsets at which they start (KIP-101, KIP-279).
 
-The list of (epoch, start offset) is stored in `leader-epoch-checkpoint`. Replicas truncate by this
-list, never by the high watermark. Invariant: epochs and start offsets are both strictly increasing,
-so a new epoch replaces an epoch without records.
+The epochs and their start offsets are stored in `leader-epoch-checkpoint`. Replicas decide where to
+truncate by this list, never by the high watermark. Invariant: both the epochs and the start offsets
+are strictly increasing. An epoch that has no records is therefore replaced by the next epoch.
 
-Changes stay in memory until `save`, so role changes and truncations do not wait for the disk. The
-file only has to be correct below the recovery point, so it is written before the recovery point
-moves. Above it, the list is rebuilt from the batches after a crash.
+Changes stay in memory until `save` is called, so role changes and truncations do not have to wait
+for the disk. The file only has to be correct below the recovery point, so it is written before the
+recovery point is raised. After a crash, the epochs above the recovery point are read from the
+batches.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class EpochEntry(NamedTuple):
 
 
 class Unsaved(NamedTuple):
-    """A version of the content to write to the file."""
+    """A version of the epochs to be written to the file."""
 
     version: int
     entries: tuple[EpochEntry, ...]
 
 
 class LeaderEpochs:
-    """The epochs of one log."""
+    """Tracks the leader epochs of one log."""
 
     __slots__ = (
         "_entries",
@@ -52,7 +53,7 @@ class LeaderEpochs:
     )
 
     def __init__(self, files: Files, directory: Path, *, is_lost: bool = False) -> None:
-        """Read the file unless it `is_lost`. Raises CorruptData if it is malformed."""
+        """Read the file unless it `is_lost`. Raises CorruptData if the file is malformed."""
         self._files = files
         self._path = directory / FILE_NAME
         self._entries: list[EpochEntry] = []
@@ -62,14 +63,14 @@ class LeaderEpochs:
             except ValueError as cause:
                 raise CorruptData(f"{self._path}: malformed line {' '.join(words)!r}") from cause
             self._entries.append(EpochEntry(epoch, start_offset))
-        # With a counter, a change during a save does not count as saved. Until the directory is
-        # synced, a power failure can undo a written file.
+        # Count the changes, so that a change during a save does not count as saved. A file that was
+        # written may still be lost in a power failure until the directory has been synced.
         self._version = 1
         self._written_version = self._saved_version = 0 if is_lost else 1
         # held by threads that save: the latest version must win
         self._writing = threading.Lock()
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
-        """The newest epoch; -1 if there is none."""
+        """The newest epoch, or -1 if there are no epochs."""
 
     def _on_change(self) -> None:
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
@@ -80,72 +81,78 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add an epoch that begins at this offset. Conflicting entries were never committed."""
+        """Start an epoch at this offset. Entries that conflict with it belong to records that were
+        never committed.
+        """
         entries = self._entries
-        # The epoch is already in the list; keep its start offset.
+        # The epoch is already known, so keep the offset at which it started.
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
-        # Remove epochs whose records are uncommitted or that have none, so that both columns
-        # increase.
+        # Remove epochs that have no records, or whose records are not committed, so that both
+        # columns keep increasing.
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
         self._on_change()
 
     def take_over(self, other: LeaderEpochs) -> None:
-        """Adopt the epochs of another log with the same end."""
+        """Replace the epochs with those of another log that ends at the same offset."""
         self._entries = list(other.entries)
         self._on_change()
 
     def on_renamed(self, directory: Path) -> None:
-        """Use the directory's new name."""
+        """Switch to the new name of the directory."""
         self._path = directory / FILE_NAME
 
     def epoch_at(self, offset: int) -> int:
-        """Return the epoch whose range contains the offset; -1 if there is none."""
+        """Return the epoch of the record at the offset, or -1 if no epoch contains the offset."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[i - 1].epoch if i else UNKNOWN
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """Return the greatest epoch at or below this one, and the offset after its last record.
+        """Return the largest epoch in the log that is not above the given epoch, and the end offset
+        of that epoch.
 
-        Returns (-1, -1) for an epoch newer than all in the log. An epoch older than all in the log
-        ends where the oldest begins.
+        Returns (-1, -1) if the given epoch is newer than all epochs in the log. If it is older than
+        all of them, it ends where the oldest one begins.
         """
         entries = self._entries
-        # The end of an epoch that is not in this log is unknown.
+        # This log does not contain the epoch, so it cannot tell where the epoch ends.
         if epoch == UNKNOWN or not entries or epoch > entries[-1].epoch:
             return EpochEntry(UNKNOWN, UNKNOWN)
-        # The latest epoch ends where the log ends.
+        # The latest epoch ends at the log end.
         if epoch == entries[-1].epoch:
             return EpochEntry(epoch, log_end_offset)
         i = bisect_right(entries, epoch, key=lambda entry: entry.epoch)
         return EpochEntry(entries[i - 1].epoch if i else epoch, entries[i].start_offset)
 
     def truncate_from_end(self, offset: int) -> None:
-        """Remove epochs that begin at or after the offset, the log's new end."""
+        """Remove all epochs that begin at or above the offset, which is the new end of the log."""
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         if len(kept) != len(self._entries):
             self._entries = kept
             self._on_change()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Remove epochs that end before the offset; the epoch that contains it now begins there."""
+        """Remove all epochs that end below the offset, which becomes the start of the epoch that
+        contains it.
+        """
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if i and (i > 1 or self._entries[0].start_offset < offset):
             self._entries[:i] = [EpochEntry(self._entries[i - 1].epoch, offset)]
             self._on_change()
 
     def take_unsaved(self) -> Unsaved | None:
-        """Return the content for `save`; None if the file contains it durably."""
+        """Return the content for `save`, or None if the file already contains it durably."""
         if self._version == self._saved_version:
             return None
         return Unsaved(self._version, self.entries)
 
     def save(self, unsaved: Unsaved) -> None:
-        """Write the content, unless a later version has been written. Can run in a thread.
+        """Write the content, unless a later version has already been written. This may run in a
+        thread.
 
-        The content is durable once the directory has been synced; then call `on_saved`.
+        The content is durable when the directory has been synced. Call `on_saved` after that sync.
         """
         with self._writing:
             if self._written_version < unsaved.version:
@@ -155,5 +162,5 @@ class LeaderEpochs:
                 self._written_version = unsaved.version
 
     def on_saved(self, unsaved: Unsaved) -> None:
-        """Note that this version is durable."""
+        """Record that this version is durable."""
         self._saved_version = max(self._saved_version, unsaved.version)

@@ -1,11 +1,11 @@
-"""Makes all operating-system calls on data files; this is the files seam.
+"""Makes all operating-system calls that access data files.
 
-It handles complete writes, fsync of files and directories, and the lock on a log directory. No
-other code calls `os` for data, so a simulated disk with torn writes and lost pages only has to
-replace `OsFiles`.
+The calls include complete writes, fsync of files and directories, and locks on log directories. No
+other code calls `os` to access data. To simulate a disk with torn writes and lost pages, a test
+therefore only has to replace `OsFiles`.
 
-As with a real disk, bytes may not survive a power failure before `sync` has returned, and may be
-written in any order.
+As on a real disk, data that was written before `sync` has returned may be lost in a power failure,
+and the writes may reach the disk in any order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READ_AHEAD_BYTES = 128 * 1024  # Linux's default
 
 
 class Entry(NamedTuple):
-    """An entry in a directory."""
+    """Describes an entry in a directory."""
 
     name: str
     is_directory: bool
@@ -37,21 +37,27 @@ class Entry(NamedTuple):
 
 
 class Space(NamedTuple):
-    """The total and free space of a volume."""
+    """The total and the free space of a volume."""
 
     total_bytes: int
     usable_bytes: int
 
 
 class File(SharedFile, Protocol):
-    """An open file. The opener holds one reference, and drops it with `release`."""
+    """Represents an open file. The code that opens it holds one reference, which it drops by
+    calling `release`.
+    """
 
     def write(self, position: int, data: Bytes) -> None:
-        """Write all of `data` at `position`. After an OSError, any part may have been written."""
+        """Write all of `data` at `position`. If this raises OSError, any part of the data may have
+        been written.
+        """
         ...
 
     def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
-        """Write all of the buffers, one after another, at `position`; otherwise like `write`."""
+        """Write all buffers one after another, starting at `position`. Otherwise the same as
+        `write`.
+        """
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -59,76 +65,82 @@ class File(SharedFile, Protocol):
     def size(self) -> int: ...
 
     def is_cached(self, position: int, size: int) -> bool:
-        """Return whether these bytes can probably be read without waiting for the disk."""
+        """Return whether these bytes can probably be read without having to wait for the disk."""
         ...
 
     def warm(self, position: int, size: int) -> None:
-        """Read these bytes into the page cache. Slow; can run in a thread."""
+        """Read these bytes into the page cache. This is slow and may run in a thread."""
         ...
 
 
 class Lock(Protocol):
-    """A lock held until `release` or until the process ends."""
+    """Represents a lock that is held until `release` is called or the process exits."""
 
     def release(self) -> None: ...
 
 
 class Files(Protocol):
-    """The disk. Any method may raise OSError."""
+    """The interface to the disk. All methods may raise OSError."""
 
     def open(self, path: Path, *, create: bool = False) -> File: ...
 
     def read(self, path: Path) -> bytes:
-        """Read a whole small file. Raises FileNotFoundError if it is missing."""
+        """Read the content of a small file. Raises FileNotFoundError if the file does not exist."""
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
-        """Write a small file, not atomically. `sync` makes its bytes durable, but not its name."""
+        """Write a small file, not atomically. With `sync`, the content is durable, but the file
+        name may not be.
+        """
         ...
 
     def replace(self, source: Path, target: Path) -> None:
-        """Rename a file or directory atomically, replacing any file at `target`."""
+        """Rename a file or directory atomically. If `target` exists, it is replaced."""
         ...
 
     def remove(self, path: Path) -> None:
-        """Remove a file if it exists."""
+        """Remove the file if it exists."""
         ...
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory, accessible only to its owner, and its parents, if missing."""
+        """Create a directory that only its owner can access. Any missing parent directories are
+        created, too.
+        """
         ...
 
     def remove_directory(self, path: Path) -> None:
-        """Remove a directory and its contents."""
+        """Remove a directory and everything in it."""
         ...
 
     def list(self, path: Path) -> list[Entry]:
-        """List the entries of a directory, sorted by name."""
+        """List the entries of a directory in the order of their names."""
         ...
 
     def modified_ms(self, path: Path) -> int:
-        """Return a file's modification time (ms)."""
+        """Return the time (ms) at which a file was last modified."""
         ...
 
     def permissions(self, path: Path) -> int:
-        """Return the nine permission bits: who may read, write and search the file."""
+        """Return the nine permission bits, which determine who may read, write and execute the
+        file.
+        """
         ...
 
     def space(self, path: Path) -> Space:
-        """Return the space of the volume that contains `path`."""
+        """Return the total and the free space of the volume that contains `path`."""
         ...
 
     def sync(self, path: Path) -> None:
-        """Make a file's bytes or a directory's entries durable."""
+        """Make the content of a file or the entries of a directory durable."""
         ...
 
     def lock(self, path: Path) -> Lock:
-        """Take an exclusive lock on a file. Raises BlockingIOError if another process holds it."""
+        """Lock a file exclusively. Raises BlockingIOError if another process has locked it."""
         ...
 
 
 class OsFile:
-    """An open file of the operating system, with a reference count."""
+    """A reference-counted open file of the operating system."""
 
     __slots__ = ("_descriptor", "_holders")
 
@@ -147,7 +159,7 @@ class OsFile:
             os.close(self._descriptor)
 
     def __del__(self) -> None:
-        # A missing release is a bug, but it must not use up descriptors.
+        # Releasing too seldom is a bug, but it must not exhaust the file descriptors.
         if self._holders > 0:
             self._holders = 0
             os.close(self._descriptor)
@@ -161,7 +173,8 @@ class OsFile:
     def write(self, position: int, data: Bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)
         if written != len(data):
-            # The write was interrupted, or the disk is nearly full; the next call will show which.
+            # Either the write was interrupted or the disk is nearly full. The next call shows which
+            # of the two it was.
             rest = memoryview(data)[written:]
             while rest:
                 position += written
@@ -177,7 +190,7 @@ class OsFile:
                 position += size
                 continue
             written = os.pwritev(self._descriptor, some, position)
-            # The disk is full, or a signal arrived: `write` finishes the work or gets the error.
+            # The disk is full, or a signal arrived. `write` writes the rest or raises the error.
             if written != size:
                 self.write(position + written, b"".join(some)[written:])
             position += size
@@ -192,12 +205,12 @@ class OsFile:
         if not hasattr(os, "RWF_NOWAIT"):
             return True  # only Linux reports this
         probe = bytearray(1)
-        # The kernel reads ahead, and evicts, in pieces larger than a page.
+        # The kernel reads ahead and evicts pages in units that are larger than a page.
         ends = (*range(position, position + size, _READ_AHEAD_BYTES), position + size - 1)
         try:
             for each in ends:
-                # If the page is cached, this takes less than a microsecond; if not, it fails with
-                # EAGAIN.
+                # This takes less than a microsecond if the page is cached, and fails with EAGAIN if
+                # it is not.
                 os.preadv(self._descriptor, (probe,), each, os.RWF_NOWAIT)
         except BlockingIOError:
             return False
@@ -208,7 +221,7 @@ class OsFile:
         return True
 
     def warm(self, position: int, size: int) -> None:
-        # With preadv, reuse one small buffer; each call releases the GIL.
+        # preadv allows reusing one small buffer, and releases the GIL during each call.
         buffer = memoryview(bytearray(min(size, _READ_AHEAD_BYTES)))
         end = position + size
         while position < end:
@@ -217,20 +230,20 @@ class OsFile:
                 read = os.preadv(self._descriptor, (part,), position)
             else:
                 read = len(os.pread(self._descriptor, len(part), position))
-            # The file has been truncated; the reader will notice.
+            # The file has been truncated. The code that reads it will notice that.
             if read == 0:
                 return
             position += read
 
 
 def open_descriptor(path: Path, create: bool) -> int:
-    """Open a descriptor for reading and writing. Raises OSError."""
+    """Open a file for reading and writing, and return its descriptor. Raises OSError."""
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
     return os.open(path, flags, 0o644)
 
 
 class OsFiles:
-    """The disk of this machine, through the operating system."""
+    """Accesses the disk of this machine through the operating system."""
 
     __slots__ = ()
 
@@ -307,7 +320,7 @@ class OsFiles:
         except OSError as cause:
             if descriptor >= 0:
                 os.close(descriptor)
-            # Systems report different errors for a lock that is already held.
+            # If the file is already locked, the error code depends on the operating system.
             if cause.errno in (errno.EACCES, errno.EAGAIN) and descriptor >= 0:
                 raise BlockingIOError(
                     cause.errno, "locked by another process", str(path)
@@ -317,7 +330,7 @@ class OsFiles:
 
 
 class _OsLock:
-    """A locked descriptor; closing it releases the lock."""
+    """Represents a locked file descriptor. Closing it releases the lock."""
 
     __slots__ = ("_descriptor",)
 
@@ -329,12 +342,12 @@ class _OsLock:
 
 
 def _lock(descriptor: int) -> None:
-    """Take a write lock on the whole file that conflicts with a JVM's `FileChannel.tryLock`.
+    """Lock the whole file for writing. The lock conflicts with a `FileChannel.tryLock` in a JVM.
 
-    Such locks (POSIX record locks) belong to a process: a second broker in the same process would
-    acquire it too, and closing any descriptor of the file releases it. Linux also has locks per
-    open file, which conflict with POSIX locks and with one another, so they are used on Linux. On
-    other systems, `_is_open_here` is checked first.
+    The JVM uses POSIX record locks, which belong to a process. A second broker in the same process
+    would therefore get the lock as well, and closing any descriptor of the file would release it.
+    Linux also has locks that belong to an open file. They conflict with each other and with POSIX
+    locks, so they are used on Linux. On other systems, `_is_open_here` is called before locking.
     """
     import fcntl
 
@@ -346,16 +359,17 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks_open_files() -> bool:
-    """Return whether the system locks open files rather than processes, as only Linux does."""
+    """Return whether the system supports locks that belong to an open file. Only Linux does."""
     import fcntl
 
     return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
 
 
 def _is_open_here(path: Path) -> bool:
-    """Return whether this process has the file open, and therefore holds the lock.
+    """Return whether this process has already opened the file and therefore holds the lock.
 
-    If so, it must not reopen the file: closing that descriptor would release the lock.
+    If so, the file must not be opened again, because closing the second descriptor would release
+    the lock.
     """
     try:
         wanted = os.stat(path)

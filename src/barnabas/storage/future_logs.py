@@ -1,17 +1,19 @@
-"""Manages future replicas: replicas on the move between log directories (KIP-113).
+"""Manages future replicas, which are replicas that are being moved to another log directory
+(KIP-113).
 
     <target>/<topic>-<partition>.<32 hex>-future/    the future replica, which gets the batches
     <target>/.barnabas_moves                         durably lists the partition from the start on
     <source>/<topic>-<partition>/                    the current replica, which is served
 
-Once the future replica has every batch, it is given the plain name and replaces the current
-replica. Once that is durable, the current replica is renamed to `-delete`. Between the two renames,
-and after a crash at that point, both directories have the plain name. The valid replica is then the
-one in the directory whose `.barnabas_moves` contains the partition. Without these rules, a crash
-could lose the replica or leave two of them.
+When the future replica contains every batch, it is renamed to the plain name and replaces the
+current replica. When that rename is durable, the current replica is renamed to a name that ends in
+`-delete`. Between the two renames, and also if the broker crashes between them, both directories
+contain a replica with the plain name. The valid one is the one in the directory whose
+`.barnabas_moves` file lists the partition. Without these rules, a crash could lose the replica or
+leave two of them.
 
-If a future replica is found at startup, its move is completed. The replica is only a copy, so it is
-deleted if it is damaged or the move is abandoned.
+If a future replica is found at startup, the move is continued. A future replica is only a copy, so
+it can be deleted if it is damaged or the move is abandoned.
 """
 
 from __future__ import annotations
@@ -50,11 +52,11 @@ MOVES = ".barnabas_moves"
 _NO_ID = bytes(16)
 
 Lower = Callable[[LogDirectory, tuple[TopicPartition, ...]], None]
-"""Lowers any checkpoint that exceeds a truncated log."""
+"""A function that lowers every checkpoint that is above the end of a truncated log."""
 
 
 class NewFuture(NamedTuple):
-    """A future replica to create."""
+    """Describes a future replica that is to be created."""
 
     name: TopicPartition
     directory: LogDirectory
@@ -64,7 +66,7 @@ class NewFuture(NamedTuple):
 
 
 class _Leaving(NamedTuple):
-    """A replica that was replaced by its future replica, but still has the plain name."""
+    """A replica that its future replica has replaced, but that still has the plain name."""
 
     source: LogDirectory
     target: LogDirectory
@@ -72,7 +74,7 @@ class _Leaving(NamedTuple):
 
 
 class FutureLogs:
-    """A broker's future replicas, at most one per partition."""
+    """Manages the future replicas of a broker. A partition has at most one of them."""
 
     __slots__ = ("_files", "_found", "_homes", "_leaving", "_logs", "_moves", "_noting")
 
@@ -94,11 +96,13 @@ class FutureLogs:
         return self._logs.get(name)
 
     def home(self, name: TopicPartition) -> LogDirectory | None:
-        """Return the directory to which the partition is being moved, or None."""
+        """Return the directory to which the partition is being moved, or None if it is not being
+        moved.
+        """
         return self._homes.get(name)
 
     def logs_in(self, directory: LogDirectory) -> list[Log]:
-        """Return the future replicas in a directory."""
+        """Return the future replicas in a log directory."""
         return [self._logs[name] for name in self.names_in(directory)]
 
     def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
@@ -107,7 +111,7 @@ class FutureLogs:
     # --- at the start ----------------------------------------------------------------------------
 
     def take(self, directory: LogDirectory) -> None:
-        """Read which partitions were being moved to the directory.
+        """Read which partitions were being moved to this directory when the broker stopped.
 
         Raises ConfigError or OSError.
         """
@@ -126,13 +130,14 @@ class FutureLogs:
     def found_twice(
         self, name: TopicPartition, one: LogDirectory, other: LogDirectory
     ) -> tuple[LogDirectory, LogDirectory]:
-        """Sort the two directories: the replica's former one, then its target.
+        """Return the two directories in the order in which the replica was moved: its old one, then
+        its new one.
 
-        A crash interrupted the move, and `leave_all` completes it. Raises ConfigError if the
+        The move was interrupted by a crash, and `leave_all` completes it. Raises ConfigError if the
         partition was not being moved.
         """
-        # Only the target of a move lists the partition. If neither directory does, either replica
-        # may be the complete one.
+        # Only the new directory of a move lists the partition. If neither directory lists it, it is
+        # unclear which of the two replicas is complete.
         there = [each for each in (one, other) if name in self._moves[each]]
         if len(there) != 1:
             raise ConfigError(
@@ -144,7 +149,7 @@ class FutureLogs:
         return older, there[0]
 
     def leave_all(self, source: LogDirectory) -> None:
-        """Call `leave` for all replaced replicas in this directory, durably.
+        """Call `leave` for every replaced replica in this directory, and make the renames durable.
 
         Raises DirectoryError.
         """
@@ -162,14 +167,15 @@ class FutureLogs:
         start_of: Callable[[TopicPartition], Start],
         is_complete: bool,
     ) -> None:
-        """Open the future replicas in a directory. Raises OSError.
+        """Open the future replicas in a log directory. Raises OSError.
 
-        `current` maps partitions to the directories of their current replicas. Unless that mapping
-        `is_complete`, replicas missing from it may be in an offline directory.
+        `current` maps each partition to the directory of its current replica. Unless `is_complete`
+        is set, a replica that is missing from the mapping may be in an offline directory.
         """
         for name, path in self._found.pop(directory, []):
             home = current.get(name)
-            # No move needs a second future replica, or one in the current replica's directory.
+            # A second future replica is not needed, nor is one in the same directory as the current
+            # replica.
             if name in self._homes or home is directory:
                 self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             elif home is not None:
@@ -193,7 +199,8 @@ class FutureLogs:
         from barnabas.storage.recovery import open_log  # imported with the first log
 
         try:
-            # Only the move is lost: the current replica is complete.
+            # Without the future replica, only the move has to start again: the current replica is
+            # complete.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
             _log.warning("%s is damaged; cancelling the move: %s", path, error)
@@ -203,13 +210,14 @@ class FutureLogs:
         self._logs[name], self._homes[name] = log, directory
 
     def on_all_open(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:
-        """Once all directories are open, drop future replicas without a current one.
+        """Delete the future replicas without a current replica. Call this when all directories are
+        open.
 
         Raises DirectoryError.
         """
         for name, future in list(self._logs.items()):
             log = logs.get(name)
-            # Leave this copy unchanged: the current replica could not be opened.
+            # The current replica could not be opened, so leave this copy unchanged.
             if log is None:
                 self._forget(name)
             elif None not in (log.topic_id, future.topic_id) and log.topic_id != future.topic_id:
@@ -221,9 +229,10 @@ class FutureLogs:
     # --- a move ----------------------------------------------------------------------------------
 
     def place(self, log: Log, directory: LogDirectory, unique: bytes) -> NewFuture:
-        """Choose the path of a log's future replica. `lay_out` may then run in any thread.
+        """Choose the path for the future replica of a log. After that, `lay_out` may run in any
+        thread.
 
-        Raises InvalidTopic if the name is impossible for a directory.
+        Raises InvalidTopic if no directory can have this name.
         """
         name = log.topic_partition
         check_directory_name(name)
@@ -231,10 +240,10 @@ class FutureLogs:
         return NewFuture(name, directory, path, log.topic_id, log.log_start_offset)
 
     def lay_out(self, new: NewFuture) -> None:
-        """Record the move durably, and create the future replica's files. Raises OSError."""
+        """Record the move durably and create the files of the future replica. Raises OSError."""
         for directory, names in list(self._moves.items()):
-            # Only one directory may contain the partition; otherwise, a crash would leave two valid
-            # replicas.
+            # Only one directory may list the partition. Otherwise, a crash would leave two replicas
+            # that look valid.
             if new.name in names and directory is not new.directory:
                 self._note(directory, names - {new.name})
         self._note(new.directory, self._moves[new.directory] | {new.name})
@@ -251,7 +260,7 @@ class FutureLogs:
         Segment.create(files, path, new.begin_offset)
 
     def open(self, new: NewFuture, log: Log) -> None:
-        """Start the move of a log into the files that `lay_out` created. Raises OSError."""
+        """Start moving a log to the files that `lay_out` has created. Raises OSError."""
         from barnabas.storage.recovery import open_log  # imported with the first log
 
         start = Start(is_clean=True, log_start_offset=new.begin_offset)
@@ -260,7 +269,9 @@ class FutureLogs:
         self._logs[new.name], self._homes[new.name] = future, new.directory
 
     def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:
-        """Follow the current replica, whose new end is `offset` (its new start if `is_all`)."""
+        """Truncate the future replica after the current replica was truncated to `offset`, or
+        emptied and restarted there if `is_all` is set.
+        """
         future = self._logs.get(name)
         if future is None or (future.log_end_offset <= offset and not is_all):
             return
@@ -273,14 +284,16 @@ class FutureLogs:
                 future.unsettled.before_writes = partial(lower, self._homes[name], (name,))
 
     def promote(self, name: TopicPartition, current: Log, source: LogDirectory) -> LogDirectory:
-        """Rename the future replica, which has every batch of the current one, to the plain name.
+        """Give the plain name to the future replica, which must contain every batch of the current
+        one.
 
-        Call `leave` once that is durable. After a DirectoryError, nothing has been promoted.
+        When the new name is durable, call `leave`. If this raises DirectoryError, the current
+        replica is still in use.
         """
         future, target = self._logs[name], self._homes[name]
         path = target.path_of(name)
         try:
-            # Batches show neither leader epochs without records nor all producers.
+            # The batches do not show leader epochs without records, nor do they show all producers.
             future.take_over(current)
             self._files.replace(future.directory, path)
         except OSError as cause:
@@ -291,25 +304,27 @@ class FutureLogs:
         return target
 
     def leave(self, name: TopicPartition) -> None:
-        """Rename the replaced replica, if it still has the plain name. Raises DirectoryError."""
+        """Rename the replaced replica if it still has the plain name. Raises DirectoryError."""
         leaving = self._leaving.pop(name, None)
         if leaving is not None:
             path = leaving.source.path_of(name)
             self._set_aside(leaving.source, name, path, DELETED_SUFFIX, leaving.topic_id)
 
     def is_leaving(self, name: TopicPartition) -> bool:
-        """Return whether a replaced replica still has the plain name."""
+        """Return whether a replica of this partition was replaced but still has the plain name."""
         return name in self._leaving
 
     def on_completed(self, name: TopicPartition, target: LogDirectory) -> None:
-        """Note that the replaced replica was renamed durably. Can run in a thread.
+        """Record that the rename of the replaced replica is durable. This may run in a thread.
 
         Raises DirectoryError.
         """
         self._note(target, self._moves.get(target, set()) - {name})
 
     def drop(self, name: TopicPartition) -> None:
-        """Abandon any move, and delete its future replica. Raises DirectoryError."""
+        """Abandon the partition's move, if there is one, and delete the future replica. Raises
+        DirectoryError.
+        """
         future, home = self._logs.get(name), self._homes.get(name)
         if future is not None and home is not None:
             self._forget(name)
@@ -317,7 +332,7 @@ class FutureLogs:
             self._set_aside(home, name, future.directory, DELETED_SUFFIX, topic_id)
 
     def delete(self, name: TopicPartition) -> None:
-        """Delete the future replica and the replaced one, because the current replica was deleted.
+        """Delete the future replica and the replaced replica after the current replica was deleted.
 
         Raises DirectoryError.
         """
@@ -327,9 +342,10 @@ class FutureLogs:
             self.leave(name)
 
     def on_directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
-        """Note that a directory with these current replicas has gone offline.
+        """Handle the failure of a directory that contained these current replicas.
 
-        Replicas moving from or to it stay unchanged until a start after the repair.
+        Replicas that are moved from or to this directory are left unchanged until the broker is
+        started after the repair.
         """
         for name in [*names, *self.names_in(failed)]:
             self._forget(name)
@@ -360,13 +376,13 @@ class FutureLogs:
             raise DirectoryError(directory.path, cause) from cause
 
     def _note(self, directory: LogDirectory, names: set[TopicPartition]) -> None:
-        """Write these names to a directory's file; without names, remove it.
+        """Write these names to the directory's file, or remove the file if there are no names.
 
         Raises DirectoryError.
         """
         path = directory.path / MOVES
         with self._noting:
-            # The file is replaced only if it changes.
+            # Replace the file only if the names have changed.
             if names == self._moves.get(directory, set()):
                 return  # or its directory has failed
             try:

@@ -1,4 +1,5 @@
-"""Implements a segment's sparse indexes: offset to position, and timestamp to offset.
+"""Implements the two sparse indexes of a segment, which map offsets to positions and timestamps to
+offsets.
 
     .index      relative offset int32 | position int32          8 bytes, entry i at byte 8i
     .timeindex  timestamp int64 | relative offset int32        12 bytes, entry i at byte 12i
@@ -8,9 +9,10 @@ means that no record before the batch that ends with that offset is younger than
 both indexes, the first column is strictly increasing, so a lookup finds the greatest entry at or
 below the target (ST-3); the log is scanned from that position.
 
-In a full segment, a lookup takes about ten small reads. However, nearly every reader is at the end,
-whose entries are in memory, or continues from an earlier read. The last lookup's page of entries is
-therefore cached, and the next lookup starts with it and the page after it.
+A lookup in a full segment needs about ten small reads. However, nearly every reader is either at
+the end of the log, where the entries are still in memory, or continues where an earlier read has
+ended. The page of entries used by the last lookup is therefore cached, and the next lookup first
+tries that page and the following page.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ IndexEntry = tuple[int, int]
 
 
 class SparseIndex(EntryFile):
-    """The entries of one index file, in order, with `len`, `[i]` and lookups by either column."""
+    """Stores the entries of one index file in order. Supports `len`, `[i]` and lookups by either
+    column.
+    """
 
     __slots__ = ("_last", "_page", "_page_at")
 
@@ -55,23 +59,26 @@ class SparseIndex(EntryFile):
         return self._last
 
     def append(self, first: int, second: int) -> None:
-        """Append an entry. The caller ensures that both columns increase."""
+        """Append an entry. The caller must make sure that both columns increase."""
         self._last = (first, second)
         self.add(self._entry.pack(first, second))
 
     # --- lookups ---------------------------------------------------------------------------------
 
     def floor(self, target: int) -> IndexEntry | None:
-        """Return the entry with the greatest first column at or below `target`."""
+        """Return the entry with the largest value in the first column that is not above `target`.
+        """
         return self._floor(target, _FIRST)
 
     def floor_by_second(self, target: int) -> IndexEntry | None:
-        """Return the entry with the greatest second column at or below `target`."""
+        """Return the entry with the largest value in the second column that is not above `target`.
+        """
         return self._floor(target, _SECOND)
 
     def _floor(self, target: int, column: int) -> IndexEntry | None:
         stored = self._stored
-        # Nearly every lookup ends in the newest entries, which are not yet in the file.
+        # Most lookups end at one of the newest entries, which have not been written to the file
+        # yet.
         if self._pending:
             found = self._floor_in(self._pending, target, column)
             if found is not None or not stored:
@@ -90,9 +97,10 @@ class SparseIndex(EntryFile):
         return self._floor_in(self._page, target, column) if self._page else None
 
     def _beside_page(self, target: int, column: int) -> tuple[int, int]:
-        """Narrow the range that contains the stored entry, using the cached page and the next one.
+        """Use the cached page and the page after it to narrow the range in which the stored entry
+        must be.
 
-        The range is empty if the resulting cached page contains the entry.
+        If the entry is in the page that is cached when this returns, the range is empty.
         """
         size = self._entry.size
         for is_first in (True, False):
@@ -106,7 +114,7 @@ class SparseIndex(EntryFile):
             ):
                 return 0, 0
             if is_first:
-                # Include the entry before it, which may match.
+                # Also include the last entry before the range, because it may be the result.
                 self._keep_page(end - 1, min(end - 1 + _PAGE_ENTRIES, self._stored))
         return end - 1, self._stored
 
@@ -115,7 +123,7 @@ class SparseIndex(EntryFile):
         self._page, self._page_at = self.raw(begin, end - begin), begin
 
     def _floor_in(self, entries: bytes | bytearray, target: int, column: int) -> IndexEntry | None:
-        """Search packed entries for the entry."""
+        """Search for the entry in a buffer of packed entries."""
         unpack, size = self._entry.unpack_from, self._entry.size
         low, high = 0, len(entries) // size
         while low < high:
@@ -132,16 +140,16 @@ class SparseIndex(EntryFile):
     # --- the file --------------------------------------------------------------------------------
 
     def truncate(self, count: int) -> None:
-        """Keep the first `count` entries."""
+        """Remove all entries but the first `count`."""
         self._last, self._page = None, b""
         super().truncate(count)
 
     def clear(self) -> None:
-        """Remove all entries, regardless of the file's content."""
+        """Remove all entries, whatever the file contains."""
         self._last, self._page = None, b""
         super().clear()
 
     def release(self) -> None:
-        """Close the file and drop the cached page; the next use reloads them."""
+        """Close the file and drop the cached page. Both are loaded again when they are needed."""
         self._page = b""
         super().release()

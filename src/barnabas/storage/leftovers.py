@@ -1,15 +1,15 @@
-"""Cleans up unfinished work of an earlier process in a partition's directory.
+"""Cleans up a partition's directory if an earlier process did not finish its work there.
 
     *.deleted    replaced or expired, awaiting removal: removed (except the file of `gaps`)
     *.cleaned    output of a compaction that did not finish: removed
     *.tmp        a small file without its final name: removed
     *.swap       output of a finished compaction whose renames did not finish: finished
 
-A cleaner writes `.cleaned` files, renames all of them to `.swap`, highest base first, removes the
-files that they replace, and then removes the suffix. As long as any `.cleaned` file exists, the
-`.swap` files at or above it therefore belong to an unfinished set. Once none exists, the swap is
-committed, and all old files in its range must be removed. The range ends where the last swapped
-segment's records end.
+A cleaner writes files with the suffix `.cleaned` and then renames all of them to `.swap`, from the
+highest base offset to the lowest. After that, it removes the files of the old segments, and then
+the suffix. While a `.cleaned` file exists, all `.swap` files at or above its offset are therefore
+part of an unfinished set. When no `.cleaned` file exists, the swap is committed, and all old files
+in its range must be removed. The range ends at the end offset of the last swapped segment.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
 
 
 def settle(files: Files, directory: Path) -> list[Entry]:
-    """Finish or undo unfinished work, and return the resulting directory entries.
+    """Finish or undo any unfinished work, and return the directory entries after that.
 
-    If interrupted, it can be repeated.
+    If this is interrupted, it can be run again.
     """
     entries = files.list(directory)
     names = [entry.name for entry in entries if entry.name != GAPS]
@@ -35,7 +35,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
         return entries
     cleaned = [_base(name) for name in names if name.endswith(CLEANED)]
     for name in names:
-        # A `.cleaned` file at or below this offset means that the swap was not committed.
+        # If there is a `.cleaned` file at or below this offset, the swap was not committed.
         unfinished = name.endswith(SWAP) and bool(cleaned) and _base(name) >= min(cleaned)
         if unfinished or name.endswith((DELETED, CLEANED, TEMPORARY)):
             files.remove(directory / name)
@@ -44,7 +44,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
 
 
 def discard_cleaned(files: Files, directory: Path) -> None:
-    """Remove the output of an abandoned compaction, or of one whose process died."""
+    """Remove the files of a compaction that was abandoned or whose process has died."""
     for entry in files.list(directory):
         if entry.name.endswith(CLEANED):
             files.remove(directory / entry.name)
@@ -58,13 +58,14 @@ def _finish_swaps(files: Files, directory: Path) -> None:
         begin = _base(logs[0])
         end = _end_offset(files, directory / logs[-1], sizes[logs[-1]])
         for name in sizes:
-            # The first segment is removed even if it is empty: it has the new segment's name.
+            # Remove the first segment even if it is empty, because the new segment has the same
+            # name.
             if name.endswith(LOG_SUFFIX) and begin <= _base(name) < max(end, begin + 1):
-                # Remove the log file last: a second run needs it to find the files to remove.
+                # Remove the log file last, because a second run finds the other files by its name.
                 for suffix in (".txnindex", ".timeindex", ".index", LOG_SUFFIX):
                     files.remove(directory / (name.removesuffix(LOG_SUFFIX) + suffix))
         for name in logs:
-            # A leftover index would be mistaken for the new segment's.
+            # An index that is left behind would be used as the index of the new segment.
             aborted = name.removesuffix(LOG_SUFFIX + SWAP) + ".txnindex"
             if aborted + SWAP not in sizes:
                 files.remove(directory / aborted)
@@ -73,7 +74,7 @@ def _finish_swaps(files: Files, directory: Path) -> None:
 
 
 def _end_offset(files: Files, path: Path, size: int) -> int:
-    """Return the offset after the last record of a swapped segment."""
+    """Return the offset right after the last record of a swapped segment."""
     end, position = _base(path.name), 0
     file = files.open(path)
     try:

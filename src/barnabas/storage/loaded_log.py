@@ -1,4 +1,4 @@
-"""Defines the state of a log that `recovery.open_log` loads from a partition's directory."""
+"""Defines the state that `recovery.open_log` loads from a partition's directory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from barnabas.storage.segment import Segment
 
 
 class LoadedLog(NamedTuple):
-    """The state of a log when it is opened."""
+    """The state of a log at the time it is opened."""
 
     segments: list[Segment]
     epochs: LeaderEpochs
     producers: Producers
     producers_end: int
-    """The offset after the last batch that may belong to a producer, or 0."""
+    """The offset right after the last batch that may have been written by a producer with an id, or
+    0.
+    """
     log_start_offset: int
     log_end_offset: int
     durable: Durable

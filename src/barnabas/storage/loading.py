@@ -1,8 +1,8 @@
-"""Tracks the loading of logs at startup, and can interrupt it.
+"""Tracks the progress of loading logs at startup, and allows interrupting it.
 
-After a crash, each log is read from its recovery point, at the speed of the disk. Operators must be
-able to follow the progress and to stop it. Stopping leaves the directory in the same state as
-another crash.
+After a crash, each log has to be read from its recovery point on, which takes as long as the disk
+needs. Operators must be able to follow the progress and to stop the broker. If loading is stopped,
+the directory is left in the same state as after another crash.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ _LOG_EVERY_MS = 3_000
 
 
 class LoadingStopped(BarnabasError):
-    """Raised if the broker was stopped before its logs were loaded."""
+    """Raised if the broker is stopped before all logs are loaded."""
 
 
 class Loading:
-    """Tracks loading during one start. Steps that take only seconds are not logged."""
+    """Tracks the loading of logs during one start. Steps that take only a few seconds are not
+    logged.
+    """
 
     __slots__ = (
         "_began_ms",
@@ -49,13 +51,13 @@ class Loading:
         self._current: TopicPartition | None = None
         self._completed = self._count = self._read_bytes = 0
         self.is_stopped = False
-        """Can be set at any time, even in a signal handler.
+        """Whether loading should stop. This can be set at any time, even in a signal handler.
 
         The next step then raises LoadingStopped.
         """
 
     def begin(self, directory: Path, count: int, *, is_clean: bool) -> None:
-        """Begin a directory with `count` logs."""
+        """Start loading a directory that contains `count` logs."""
         self._directory, self._count = directory, count
         self._completed = self._read_bytes = 0
         if not is_clean and count:
@@ -66,19 +68,19 @@ class Loading:
             )
 
     def opening(self, topic_partition: TopicPartition) -> None:
-        """Begin a log; the previous log is loaded."""
+        """Start loading a log. The log before it has been loaded."""
         if self._current is not None:
             self._completed += 1
         self._current = topic_partition
         self._look()
 
     def read(self, size_bytes: int) -> None:
-        """Count bytes that were read from the log."""
+        """Count the bytes that have been read from the log."""
         self._read_bytes += size_bytes
         self._look()
 
     def end(self) -> None:
-        """End the directory: all of its logs are loaded."""
+        """Finish a directory whose logs have all been loaded."""
         took_ms = self._clock.monotonic_ms() - self._began_ms
         if took_ms >= _LOG_EVERY_MS:
             _log.info(
@@ -87,8 +89,8 @@ class Loading:
         self._current = None
 
     def _look(self) -> None:
-        # Between steps, the files are in the same state as after a crash; the next start loads them
-        # again.
+        # Between two steps, the files are in the same state as after a crash. The next start loads
+        # the logs again.
         if self.is_stopped:
             raise LoadingStopped(
                 f"stopped while loading logs: {self._completed}/{self._count} logs in "
@@ -108,18 +110,20 @@ class Loading:
 
 
 class Start(NamedTuple):
-    """The known facts about a log before it is opened."""
+    """Describes what is known about a log before it is opened."""
 
     is_clean: bool
-    """Whether the broker stopped cleanly."""
+    """Whether the broker was shut down cleanly."""
     is_scanned: bool = False
-    """Whether another process has just recovered the log: its files are complete, not durable."""
+    """Whether another process has just recovered the log. Its files are then complete but not
+    durable.
+    """
     now_ms: int = 0
-    """The wall time, which determines whether idle producers have expired."""
+    """The current wall time, by which producers that have been idle for too long are removed."""
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
     topic_id: bytes | None = None
-    """The topic id recorded when the log was created."""
+    """The topic id that was recorded when the log was created, or None if it is unknown."""
     loading: Loading | None = None
-    """The progress of loading; raises LoadingStopped once it is stopped."""
+    """Tracks the progress of loading, and raises LoadingStopped if loading was stopped."""

@@ -1,13 +1,15 @@
 """Implements the log of a partition: appends, reads, truncation, and start and end offsets.
 
-An append follows the order "check, place, stage, write". A valid batch is assigned an offset, and
-immediately updates the log's state: log end, indexes and producer sequence. The bytes are buffered
-until `write_staged`, so that all appends in one turn of the event loop take one system call; a read
-writes them first. If a write fails, memory and disk differ. The log has then failed, and all calls
-raise errors until it is reopened. The staged batches have not been acknowledged.
+An append has four steps: check, place, stage, write. A valid batch is assigned an offset, and the
+state of the log is updated immediately: the log end, the indexes and the producer's sequence
+number. The bytes are buffered until `write_staged`, so that all appends in one iteration of the
+event loop need only one system call; a read writes them first. If a write fails, the state in
+memory differs from the disk. The log has then failed, and every call raises an error until the log
+is reopened. The staged batches have not been acknowledged at that point.
 
-A log cannot tell whether it is led or followed: the caller passes the leader epoch and the offset
-up to which to read. Before `flush`, nothing is guaranteed to be on disk.
+A log does not know whether this broker leads the partition or follows it: the caller passes the
+leader epoch and the offset up to which to read. Before `flush`, no record is guaranteed to be on
+disk.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from barnabas.types import FileSlice, TopicPartition
 
 
 class Log:
-    """The log of one replica."""
+    """Represents the log of one replica."""
 
     __slots__ = (
         "_config",
@@ -77,7 +79,7 @@ class Log:
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = loaded.topic_id
-        """The topic id; None in directories from Kafka before 2.8."""
+        """The topic id, or None if Kafka before version 2.8 created the directory."""
         self.directory = directory
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
@@ -94,7 +96,9 @@ class Log:
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self._retention = Retention(files, self._segments, self._durability, self.swaps)
         self.first_dirty_offset = -1
-        """The first offset that is not cleaned; -1 until it is read from the checkpoint."""
+        """The first offset that has not been cleaned, or -1 until it has been read from the
+        checkpoint.
+        """
         self.gaps = Gaps(files, directory, loaded.gaps_end)
         self.truncation = Truncation(
             files,
@@ -126,7 +130,9 @@ class Log:
 
     @property
     def producers(self) -> Producers:
-        """The producers at the log end; after a truncation, valid only once it is settled."""
+        """The producers at the log end. After a truncation, they are valid only when the truncation
+        is settled.
+        """
         return self.producer_state.producers
 
     @property
@@ -136,50 +142,57 @@ class Log:
 
     @property
     def unsettled(self) -> Cut | None:
-        """The last truncation, until it is on disk. Until then, nothing may be written."""
+        """The last truncation, until it has reached the disk. Nothing may be written to the log
+        before that.
+        """
         return self.truncation.unsettled
 
     @property
     def recovery_point(self) -> int:
-        """The offset below which everything is guaranteed to be on disk."""
+        """The offset below which every record is guaranteed to be on disk."""
         return self._durability.recovery_point
 
     @property
     def recovery_checkpoint(self) -> int:
-        """The offset for the checkpoint; after a crash, the scan begins with its segment."""
+        """The offset to store in the checkpoint. After a crash, the scan begins with the segment
+        that contains it.
+        """
         return self._durability.checkpoint
 
     @property
     def latest_epoch(self) -> int:
-        """The newest leader epoch in the log; -1 if there is none."""
+        """The newest leader epoch in the log, or -1 if the log has no epochs."""
         return self.epochs.latest
 
     # --- append ----------------------------------------------------------------------------------
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """Start the leader epoch at the log end. Call this before the first append as leader."""
+        """Start the leader epoch at the log end. A leader must call this before its first append.
+        """
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def append(
         self, records: memoryview, leader_epoch: int, wall_ms: int, is_unseen: bool = False
     ) -> AppendResult:
-        """Append a producer's batch as the leader, and patch offset, epoch and time in `records`.
+        """Append a producer's batch as the leader, and write the offset, the epoch and the time
+        into `records`.
 
         The batch is staged, so `records` must not change until `write_staged`. Raises a KafkaError
-        for the producer, which leaves the log unchanged, or OSError, after which the log has
-        failed. A duplicate of one of the producer's last five batches returns that batch's result.
-        See `admit`.
+        to be sent to the producer, in which case the log is unchanged, or OSError, in which case
+        the log has failed. If the batch duplicates one of the producer's last five batches, the
+        result for that batch is returned. See `admit`.
         """
         if self.health.is_failed or self.truncation.unsettled is not None:
             self.settle()
-        # Do all checks before changing anything.
+        # All checks must succeed before anything is changed.
         header = admit(records, self.limits, wall_ms if is_unseen else None)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
         state = self.producer_state
         before = state.producers.check(header)
         if before is not None:
-            # A retry after a lost response succeeds with the first attempt's offsets (KIP-98).
+            # If the first response was lost, the retry gets the offsets that the first attempt was
+            # assigned (KIP-98).
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
             base_offset, last_offset = before.base_offset, before.last_offset
             return AppendResult(base_offset, last_offset, time, self.log_start_offset, 0, True)
@@ -191,10 +204,12 @@ class Log:
         return result
 
     def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a batch from this broker's coordinator; otherwise like `append`.
+        """Append a batch that was built by a coordinator on this broker. Otherwise the same as
+        `append`.
 
-        With a producer id, the batch is part of that producer's transaction, but it has no sequence
-        numbers, so duplicates are not detected. Raises InvalidProducerEpoch or MessageTooLarge.
+        If the batch has a producer id, it is part of that producer's transaction. It has no
+        sequence numbers, so duplicates are not detected. Raises InvalidProducerEpoch or
+        MessageTooLarge.
         """
         self.settle()
         header = admit_own(records, self.limits)
@@ -208,10 +223,11 @@ class Log:
         return result
 
     def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a transaction marker sent by its coordinator; otherwise like `append`.
+        """Append a transaction marker that was sent by its coordinator. Otherwise the same as
+        `append`.
 
-        Raises InvalidProducerEpoch or TransactionCoordinatorFenced if a newer producer or
-        coordinator has written to this log.
+        Raises InvalidProducerEpoch if a newer producer has written to this log, or
+        TransactionCoordinatorFenced if a newer coordinator has.
         """
         self.settle()
         header, marker = admit_marker(records)
@@ -230,13 +246,13 @@ class Log:
     def _place(
         self, records: memoryview, header: BatchHeader, leader_epoch: int, wall_ms: int
     ) -> AppendResult:
-        """Assign an offset and a segment to an admitted batch, and stage it."""
+        """Assign an offset to an admitted batch, choose its segment, and stage it."""
         limits = self.limits
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self.epochs.latest:
             self.assign_leader_epoch(leader_epoch)
-        # The checksum stays valid: it does not cover these fields.
+        # The checksum does not cover these fields, so it stays valid.
         PREFIX.pack_into(records, 0, base_offset, header.batch_length, leader_epoch)
         timestamp = header.max_timestamp
         log_append_time_ms = NO_TIMESTAMP
@@ -258,10 +274,10 @@ class Log:
     def append_as_follower(
         self, records: memoryview, wall_ms: int, high_watermark: int = UNKNOWN_BOUND
     ) -> int:
-        """Stage batches from the leader's log unchanged, and return their number.
+        """Stage batches from the leader's log unchanged, and return how many were staged.
 
-        Raises CorruptData, leaving the log unchanged, if they do not continue it. See
-        `check_copies`.
+        If the batches do not continue this log, raises CorruptData and leaves the log unchanged.
+        See `check_copies`.
         """
         self.settle()
         end_offset = self.log_end_offset
@@ -269,8 +285,8 @@ class Log:
         copies = check_copies(records, end_offset, latest, high_watermark, is_empty=is_empty)
         begins_within = bool(copies) and copies[0].header.base_offset < end_offset
         if begins_within:
-            # After DeleteRecords, the leader's log begins within a batch, and this log is empty.
-            # Copy the whole batch, then raise the start to the leader's.
+            # After DeleteRecords, the leader's log may begin within a batch while this log is
+            # empty. Copy the whole batch, and then raise the log start to the leader's log start.
             self._segments.active.need_descriptors()
             self.start_at(copies[0].header.base_offset)
         for each in copies:
@@ -292,7 +308,7 @@ class Log:
         self.log_end_offset = last_offset + 1
         if marker is not None:
             self._end_transaction(header, marker)
-        # Of the control batches, only transaction markers affect the producer state.
+        # Transaction markers are the only control batches that affect the producer state.
         elif header.producer_id >= 0 and not header.is_control:
             self.producer_state.producers.apply(header, base_offset, timestamp)
             self.producer_state.batches_end = self.log_end_offset
@@ -302,17 +318,17 @@ class Log:
         ended = self.producer_state.producers.apply_marker(
             header.producer_id, header.producer_epoch, marker
         )
-        # Without data, there is no transaction for readers to skip.
+        # If the transaction has no data, readers do not have to skip anything.
         if ended is not None and marker.type == ABORT:
             self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
 
     @property
     def has_staged(self) -> bool:
-        """True if staged batches are waiting for `write_staged`."""
+        """True if there are batches that `write_staged` has not written yet."""
         return bool(self._segments.active.staged)
 
     def write_staged(self) -> None:
-        """Write all staged batches with one call. After an OSError the log has failed."""
+        """Write all staged batches in one call. If this raises OSError, the log has failed."""
         if self.health.is_failed or self.truncation.unsettled is not None:
             self.settle()
         try:
@@ -323,9 +339,10 @@ class Log:
 
     @contextmanager
     def _failing(self, *, is_resumable: bool = False) -> Iterator[None]:
-        """Wrap changes to files: write staged batches first, and fail the log on OSError.
+        """Enclose changes to files: write the staged batches first, and mark the log as failed
+        after an OSError.
 
-        If `is_resumable`, a lack of descriptors does not fail the log.
+        If `is_resumable` is set, running out of file descriptors does not mark the log as failed.
         """
         self.write_staged()
         with self.health.failing(is_resumable=is_resumable):
@@ -334,7 +351,9 @@ class Log:
     # --- roll ------------------------------------------------------------------------------------
 
     def roll(self, copied: BatchHeader | None = None) -> Segment:
-        """Close the active segment and begin a new one where its records end (see `gaps`)."""
+        """Close the active segment and begin a new one at the offset where its records end (see
+        `gaps`).
+        """
         active, base_offset = self._segments.active, self.log_end_offset
         if base_offset == self.truncation.last_offset:
             # the log may have been truncated within a gap
@@ -345,8 +364,8 @@ class Log:
                 base_offset = copied.base_offset
                 self.gaps.reach(base_offset)
             assert active.base_offset < base_offset, "the new segment would have the same name"
-            # The segment's indexes are final. As in Kafka, the snapshot is named after the next
-            # segment.
+            # The indexes of the segment are complete now. As in Kafka, the snapshot is named after
+            # the next segment.
             active.write_out()
             self.producer_state.take_snapshot(self.log_end_offset, may_wait=True)
             segment = self._segments.begin(base_offset)
@@ -360,9 +379,9 @@ class Log:
     ) -> list[FileSlice]:
         """Return whole batches below `end_offset`, starting with the one that contains `offset`.
 
-        The total is at most `max_bytes`, but with `at_least_one_batch`, a larger first batch is
-        returned. Returns [] at the end. Raises OffsetOutOfRange outside the log. The caller
-        releases the slices.
+        The total size is at most `max_bytes`. With `at_least_one_batch`, the first batch is
+        returned even if it is larger. At the log end, the result is []. If the offset is outside
+        the log, raises OffsetOutOfRange. The caller must release the slices.
         """
         log_end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= log_end_offset:
@@ -379,40 +398,45 @@ class Log:
         )
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
-        """Return the greatest epoch at or below this one, and its end (KIP-101, KIP-279).
+        """Return the largest epoch in the log that is not above the given epoch, and its end offset
+        (KIP-101, KIP-279).
 
-        Returns (-1, -1) if all epochs in the log are older.
+        Returns (-1, -1) if the given epoch is newer than all epochs in the log.
         """
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- transactions ----------------------------------------------------------------------------
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Return the first offset that read_committed consumers cannot see (CO-6).
+        """Return the offset at which read_committed consumers have to stop (CO-6).
 
-        This is the start of the first transaction that is open or whose marker is not below the
-        high watermark, or else the high watermark.
+        This is the start of the first transaction that is still open or whose marker is not below
+        the high watermark. If there is no such transaction, it is the high watermark.
         """
-        # A transaction can begin below the log start, where nothing can be read.
+        # A transaction may have begun below the log start, where no records can be read.
         return max(
             self.producer_state.producers.stable_below(high_watermark), self.log_start_offset
         )
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that readers skip from `fetch_offset` to `end_offset`."""
+        """Return the aborted transactions that consumers must skip between `fetch_offset` and
+        `end_offset`.
+        """
         self.write_staged()
         return self._segments.aborted_transactions(fetch_offset, end_offset)
 
     def expire_producers(self, before_ms: int) -> Iterator[None]:
-        """Remove producers whose last record is too old (`producer.id.expiration.ms`), in steps."""
+        """Remove producers that have not written for too long (`producer.id.expiration.ms`). This
+        runs in steps.
+        """
         return self.producers.expiring(before_ms)
 
     # --- shorten ---------------------------------------------------------------------------------
 
     def raise_log_start(self, offset: int) -> None:
-        """Raise the log start to `offset`, which may not exceed the high watermark.
+        """Raise the log start to `offset`, which must not be above the high watermark.
 
-        The segments below it are removed by the next `enforce_retention`.
+        The next call of `enforce_retention` removes the segments below the new log start.
         """
         assert offset <= self.log_end_offset, "a log cannot start beyond its end"
         if offset > self.log_start_offset:
@@ -437,16 +461,16 @@ class Log:
             if count == len(self._segments):
                 self.roll()  # the active segment is removed too, and a log always has one
             self.raise_log_start(self._segments[count].base_offset)
-            # This needs no descriptor, and cannot fail half-way.
+            # This needs no file descriptor and cannot fail half-way.
             self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
         return removal
 
     def truncate(self, offset: int, *, settles: bool = True) -> None:
         """Remove everything from `offset` on, including the whole batch that contains it.
 
-        The leader has different records there, and fetches replace the part of the batch below
-        `offset`. Without `settles`, the caller has to wait for the disk: see `unsettled` and
-        `LogTruncations`.
+        The leader has different records from `offset` on. The part of that batch below `offset` is
+        fetched again. If `settles` is False, the caller has to wait for the disk itself: see
+        `unsettled` and `LogTruncations`.
         """
         with self._failing():
             if offset < self.log_end_offset:
@@ -459,10 +483,10 @@ class Log:
             self.settle()
 
     def start_at(self, offset: int, *, settles: bool = True) -> None:
-        """Empty the log and restart it at `offset`; the log start may also move back."""
+        """Empty the log and restart it at `offset`. This may also lower the log start."""
         with self._failing():
-            # A log without epochs cannot show that it has diverged, so remove the epochs from the
-            # file last.
+            # Remove the epochs from the file last, because a log without epochs cannot show that it
+            # has diverged.
             self._cut(offset, is_all=True).epochs = self.epochs
             self.epochs.truncate_from_end(0)
             self.log_start_offset = offset
@@ -477,10 +501,10 @@ class Log:
         return cut
 
     def settle(self) -> None:
-        """Before a write, complete the last truncation on disk and find the producers.
+        """Before anything is written, complete the last truncation on disk and find the producers.
 
-        An OSError fails the log, unless no descriptor was left; in that case, the next write tries
-        again.
+        An OSError marks the log as failed, unless the process has run out of file descriptors. In
+        that case, the next write tries again.
         """
         self.health.check(self.directory)
         if self.truncation.unsettled is not None:
@@ -500,13 +524,13 @@ class Log:
     def finish_swap(self, now_ms: int) -> bool:
         """Finish `swaps.begin`, once the directory has been synced.
 
-        Returns False if the log has since been truncated or has lost some of the segments.
+        Returns False if the log has been truncated since then or has lost some of the segments.
         """
         with self._failing():
             return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
 
     def on_renamed(self, directory: Path) -> None:
-        """Use the directory's new name."""
+        """Switch to the new name of the directory."""
         self.directory = directory
         self._segments.on_renamed(directory)
         self._durability.on_renamed(directory)
@@ -515,7 +539,7 @@ class Log:
         self.gaps.on_renamed(directory)
 
     def take_over(self, other: Log) -> None:
-        """Replace a log with the same batches, adopting its producers and epochs."""
+        """Replace another log that contains the same batches, and copy its producers and epochs."""
         self.producer_state.take_over(other.producer_state)
         self.epochs.take_over(other.epochs)
         with self._failing():
@@ -529,7 +553,7 @@ class Log:
         return self._durability.is_due(self.log_end_offset, self._config, now_ms)
 
     def flush(self) -> None:
-        """Make everything durable, and raise the recovery point."""
+        """Make the whole log durable and raise the recovery point."""
         self.write_staged()
         if self.recovery_point < self.log_end_offset:
             self._durability.sync(self._durability.take(self.log_end_offset))
@@ -560,17 +584,17 @@ class Log:
         self.release()
 
     def release(self) -> None:
-        """Close all descriptors, without syncing anything or marking the log clean."""
+        """Close all file descriptors without syncing any file or marking the log as clean."""
         self._segments.release()
 
     def rest(self) -> None:
-        """Close the descriptors if nothing has been appended since the last call."""
+        """Close the file descriptors if nothing was appended since this was last called."""
         self._segments.rest(self.log_end_offset)
 
     def abandon(self) -> None:
-        """Note that the directory is about to be removed or is unreachable.
+        """Give up the log because its directory is about to be removed or cannot be reached.
 
-        Every later use raises LogAbandoned. Slices that are still referenced stay readable.
+        Any later use raises LogAbandoned. Slices that were returned earlier can still be read.
         """
         self.health.abandon()
         self.release()

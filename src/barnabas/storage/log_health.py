@@ -1,9 +1,9 @@
-"""Decides whether a log may be used: its disk may have failed, or it may have been abandoned.
+"""Tracks whether a log can still be used or has been lost to a disk error or abandoned.
 
-After a failed write, memory and disk differ, and a kernel that failed to write a page may drop it
-and report success for the next write. A log therefore stays failed until it has been reopened and
-its files have been read. An abandoned log is never used again: it was deleted or moved, or its
-directory has failed.
+After a failed write, the state in memory differs from the disk. In addition, a kernel that could
+not write a page may drop the page and report success for the next write. A log therefore stays
+failed until it is reopened and its files are read again. A log that was abandoned is never used
+again, because it was deleted or moved or its directory has failed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from barnabas.errors import is_out_of_descriptors
 
 
 class LogAbandoned(OSError):
-    """The log is no longer in use: it was deleted or moved, or its directory failed.
+    """The log is no longer used, because it was deleted or moved or its directory has failed.
 
-    Another log of that name may have replaced it during an `await`, so the disk need not be at
-    fault.
+    Another log with the same name may have replaced it during an `await`, so this does not
+    necessarily indicate a disk error.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -28,17 +28,19 @@ class LogAbandoned(OSError):
 
 
 class LogHealth:
-    """Tracks a log's failures, including those in threads that wait for the disk."""
+    """Tracks the failures of a log. Threads that wait for the disk may report failures, too."""
 
     __slots__ = ("is_abandoned", "is_failed")
 
     def __init__(self) -> None:
         self.is_failed = False
-        """Whether a disk operation failed. The log's state is then unknown until it is reopened."""
+        """Whether a disk operation has failed. The state of the log is then unknown until it is
+        reopened.
+        """
         self.is_abandoned = False
 
     def check(self, directory: Path) -> None:
-        """Raise LogAbandoned or another OSError if the log in `directory` has failed."""
+        """Raise LogAbandoned or another OSError if the log in `directory` can no longer be used."""
         if not self.is_failed:
             return
         if self.is_abandoned:
@@ -51,17 +53,17 @@ class LogHealth:
         self.is_failed = True
 
     def on_error(self, error: OSError, *, is_resumable: bool = True) -> None:
-        """Note that a disk operation has failed.
+        """Record that a disk operation has failed.
 
-        If `is_resumable`, a lack of descriptors does not fail the log: the operation changed
-        nothing, and the next attempt may succeed.
+        If `is_resumable` is set, running out of file descriptors does not mark the log as failed:
+        the operation has not changed anything, and the next attempt may succeed.
         """
         if not (is_resumable and is_out_of_descriptors(error)):
             self.is_failed = True
 
     @contextmanager
     def failing(self, *, is_resumable: bool = False) -> Iterator[None]:
-        """Mark the log as failed if the block raises an OSError; see `on_error`."""
+        """Mark the log as failed if the enclosed block raises OSError; see `on_error`."""
         try:
             yield
         except OSError as error:

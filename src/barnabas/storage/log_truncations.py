@@ -1,15 +1,16 @@
-"""Truncates many logs of a broker with one wait for the disk.
+"""Truncates many logs of a broker while waiting for the disk only once.
 
-A follower whose logs have diverged truncates them on the loop (`begin`), for all partitions in a
-response. The other steps are slow or wait for the disk, and are done for all logs together:
+When a follower's logs have diverged, it truncates them on the event loop by calling `begin` for
+every partition in a response. The other steps are slow or have to wait for the disk, so they are
+done for all of these logs together:
 
     begin    the log ends at its new end immediately, even for readers
     learn    on the loop, in steps: reads the log to find the producers at the new end
     settle   in a thread: cuts and syncs the files, and lowers the checkpoints that exceed the logs,
              once for each directory
 
-A write to a log before then first completes the log's truncation (`Log.settle`), so that nothing is
-written after records that might reappear.
+If something is written to a log before these steps are complete, the write first completes the
+log's truncation (`Log.settle`). Otherwise, removed records might reappear before the new ones.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class LogTruncations:
-    """Truncates a store's logs, together with their future replicas and checkpoints."""
+    """Truncates the logs of a store, including their future replicas and their checkpoints."""
 
     __slots__ = ("_checkpoints", "_futures", "_homes", "_logs")
 
@@ -46,32 +47,32 @@ class LogTruncations:
         self._checkpoints = checkpoints
 
     def truncate(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a log, and lower the checkpoints that exceed its new end."""
+        """Truncate a log, and lower the checkpoints that are now above its end."""
         self.begin(name, offset)
         self._logs[name].settle()
 
     def start_at(self, name: TopicPartition, offset: int) -> None:
-        """Empty a log and restart it at an offset; otherwise like `truncate`."""
+        """Empty a log and restart it at an offset. Otherwise the same as `truncate`."""
         self.begin_start_at(name, offset)
         self._logs[name].settle()
 
     def begin(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a log in memory; `learn` and `settle` do the slow work."""
+        """Truncate a log in memory only. `learn` and `settle` do the slow part of the work."""
         log = self._logs[name]
         log.truncate(offset, settles=False)
         self._futures.cut(name, log.log_end_offset, self._checkpoints.lower)
         self._lower_checkpoints(name)
 
     def begin_start_at(self, name: TopicPartition, offset: int) -> None:
-        """Empty a log and restart it at an offset; otherwise like `begin`."""
+        """Empty a log and restart it at an offset. Otherwise the same as `begin`."""
         self._logs[name].start_at(offset, settles=False)
-        # The future replica contains only records that the current one has lost, so remove them
-        # all.
+        # The future replica contains only records that the current one has lost, so remove all of
+        # them.
         self._futures.cut(name, offset, self._checkpoints.lower, is_all=True)
         self._lower_checkpoints(name)
 
     def _lower_checkpoints(self, name: TopicPartition) -> None:
-        """Lower the high watermark immediately; the files are written before the next append."""
+        """Lower the high watermark immediately. The files are written before the next append."""
         log, high_watermarks = self._logs[name], self._checkpoints.high_watermarks
         if high_watermarks.get(name, 0) > log.log_end_offset:
             high_watermarks[name] = log.log_end_offset
@@ -81,15 +82,15 @@ class LogTruncations:
             )
 
     def learn(self, name: TopicPartition) -> Iterator[None]:
-        """Find the producers of a truncated log, in steps."""
+        """Find the producers of a truncated log. This runs in steps."""
         log = self._logs.get(name)
         if log is not None and log.unsettled is not None:
             yield from log.unsettled.learn()
 
     def settle(self, names: Iterable[TopicPartition]) -> list[tuple[Log, OSError]]:
-        """Complete truncations on disk, and return the failed logs.
+        """Complete all truncations on disk, and return the logs that have failed.
 
-        Can run in a thread. Raises DirectoryError.
+        This may run in a thread. Raises DirectoryError.
         """
         failed: list[tuple[Log, OSError]] = []
         done: dict[LogDirectory, dict[TopicPartition, Cut]] = {}

@@ -1,15 +1,17 @@
 """Rewrites a batch without its obsolete records, byte for byte as Kafka 3.9 does (KIP-534).
 
-A batch always retains its codec, and its first and last offsets, on which sequence numbers depend.
-Its base timestamp becomes that of the first record kept, or the delete horizon. If it changes, the
-timestamp deltas are recomputed; otherwise the records are copied unchanged.
+The rewritten batch keeps its codec and also its first and last offsets, from which sequence numbers
+are derived. Its base timestamp is set to the timestamp of the first remaining record, or to the
+delete horizon. If that changes the base timestamp, the timestamp deltas are recomputed; otherwise,
+the records are copied unchanged.
 
     attributes bit 6    the base timestamp is a delete horizon: the time from which tombstones, or
                         the marker in the batch, may be removed
 
-An emptied batch is a header with no codec, no base timestamp, and its previous max timestamp.
-Messages of magic 0 and 1 have no field for a horizon and cannot express missing offsets, so the
-kept messages of a set are written as one batch of magic 2.
+If no record remains, the result is a header without a codec and without a base timestamp, but with
+the old max timestamp. Messages of magic 0 and 1 have no field for a delete horizon, and a set of
+them cannot have gaps between offsets. The remaining messages of a set are therefore written as one
+batch of magic 2.
 """
 
 from __future__ import annotations
@@ -34,13 +36,15 @@ NO_HORIZON = -1
 
 
 def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
-    """Return the batch with the records to keep (at least one) and any delete horizon."""
+    """Return the batch with only the records to keep, of which there is at least one, and with the
+    delete horizon, if any.
+    """
     header = section.header
     attributes = header.attributes & ~DELETE_HORIZON
     if horizon_ms != NO_HORIZON:
         attributes |= DELETE_HORIZON
     if header.has_log_append_time:
-        # All records share the append time, which has to be stored in each of them.
+        # All records have the append time, so it has to be stored in each record.
         max_timestamp = header.max_timestamp
         base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
         pieces = _retime(section, sifted, None, max_timestamp - base_timestamp)
@@ -50,7 +54,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
         if horizon_ms == NO_HORIZON:
             base_timestamp = header.base_timestamp + sifted.first_delta
         shift = header.base_timestamp - base_timestamp
-        # Recompute every delta: the base timestamp has changed.
+        # The base timestamp has changed, so recompute every delta.
         if shift:
             pieces = _retime(section, sifted, shift, 0)
         else:
@@ -68,7 +72,9 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
 def _retime(
     section: Section, sifted: Sifted, shift: int | None, delta: int
 ) -> Iterator[bytes | bytearray]:
-    """Yield the kept records with new timestamp deltas: the old ones plus `shift`, or `delta`."""
+    """Yield the remaining records with new timestamp deltas: `delta`, or the old delta plus
+    `shift`.
+    """
     data = section.data
     for begin, end in sifted.runs:
         at = begin
@@ -89,15 +95,18 @@ def _retime(
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """Return the batch without records, which is kept for the producer state in its header."""
-    # As in Kafka, there is no codec, because there is nothing to compress.
+    """Return the batch without records. It is kept because its header is part of the producer
+    state.
+    """
+    # As in Kafka, remove the codec, because there is nothing to compress.
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     empty = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
     return seal(empty, b"")
 
 
 def convert_messages(records: Sequence[Record], codec: int, horizon_ms: int) -> bytes:
-    """Convert the kept messages (at least one) of a set of magic 0 or 1 to a batch of magic 2."""
+    """Convert the messages to keep (at least one) from a set of magic 0 or 1 to a batch of magic 2.
+    """
     first, last = records[0], records[-1]
     base_timestamp = first.timestamp if horizon_ms == NO_HORIZON else horizon_ms
     is_stamped = first.timestamp_type == LOG_APPEND_TIME_TYPE

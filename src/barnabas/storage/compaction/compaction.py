@@ -1,13 +1,15 @@
-"""Compacts a log in one pass: keeps the latest record of each key, without changing offsets (ST-7).
+"""Compacts a log in one pass, which keeps only the latest record of each key and does not change
+offsets (ST-7).
 
     1   from the first dirty offset on, the newest offset of each key goes into the map
     2   every closed segment up to the map's end is read; if the map makes some of its records
         obsolete, it is rewritten without them; small segments are merged
 
-A pass reads files and writes files with the suffix `.cleaned`; it does not change the log. It is a
-generator: its caller may do other work between steps, and may close it at any time. A finished
-group of segments is swapped in while the next group is written. A pass that ends early has
-therefore cleaned part of the log; the next pass starts at the same offset.
+A pass does not change the log. It only reads files, and writes files that have the suffix
+`.cleaned`. It is a generator, so the caller can do other work between its steps and can close it at
+any time. While a group of segments is being written, the previous group is swapped into the log. If
+a pass ends early, part of the log has therefore been cleaned, and the next pass starts at the same
+offset.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES, Aborted
 
 
 class Compaction:
-    """One pass over a log. Call `run` once."""
+    """Runs one pass over a log. Call `run` only once."""
 
     __slots__ = (
         "_bytes_kept",
@@ -75,8 +77,8 @@ class Compaction:
         self._bytes_read = self._bytes_kept = self._records_read = 0
 
     def run(self) -> Iterator[Event]:
-        """Run the pass. CorruptData or OSError ends it and leaves the log unchanged."""
-        # Remove files left by an earlier pass whose process was killed.
+        """Run the pass. If it raises CorruptData or OSError, the log is unchanged."""
+        # An earlier pass may have left files behind when its process was killed.
         discard_cleaned(self._files, self._directory)
         aborted = self._aborted_transactions()
         yield from self._map_keys(aborted)
@@ -111,7 +113,9 @@ class Compaction:
         return stored_batches(segment, position, self._job.read_bytes, source.end_offset)
 
     def _aborted_transactions(self) -> list[Aborted]:
-        """Return all aborted transactions with data in the sources, wherever their markers are."""
+        """Return all aborted transactions that have data in the sources, even if their markers are
+        in later segments.
+        """
         found = list(self._job.aborted)
         for source in self._job.sources:
             segment = self._segment(source)
@@ -134,7 +138,7 @@ class Compaction:
         first_offset = self._job.first_dirty_offset
         transactions = Transactions(each for each in aborted if each.last_offset >= first_offset)
         for source in self._job.sources:
-            # A clean segment has no newer record of a key than the dirty part.
+            # A clean segment cannot contain a newer record of a key than the dirty part of the log.
             if source.end_offset > first_offset:
                 if not (yield from self._map_source(source, transactions)):
                     return
@@ -143,7 +147,9 @@ class Compaction:
     def _map_source(
         self, source: Source, transactions: Transactions
     ) -> Generator[Progress, None, bool]:
-        """Add a source's keys, and return whether the map now contains all of them."""
+        """Add the keys of a source to the map. Returns False if the map had no room for all of
+        them.
+        """
         first_offset, key_map = self._job.first_dirty_offset, self._key_map
         segment = self._segment(source)
         position = segment.index_position(first_offset) if first_offset > source.base_offset else 0
@@ -153,7 +159,7 @@ class Compaction:
                 yield from self._count_moved(header.size_bytes)
                 if header.is_control:
                     transactions.end(header, read_marker(stored.data, stored.at, header))
-                # An aborted record does not supersede other records with its key.
+                # If a record was aborted, older records with the same key are still valid.
                 elif not transactions.is_aborted(header) and header.last_offset >= first_offset:
                     # The next pass starts at this batch.
                     if not key_map.has_room(header):
@@ -167,10 +173,10 @@ class Compaction:
     # --- cleaning ------------------------------------------------------------------------------
 
     def _clean(self, group: Sequence[Source], survival: Survival) -> Iterator[Event]:
-        """Merge several segments into one.
+        """Merge several segments into one new segment.
 
-        A single segment is rewritten only from its first change on. If nothing changes, which is
-        common in cleaned segments, it is not rewritten at all.
+        A single segment is not rewritten before its first change. If nothing changes, as is common
+        in segments that were cleaned before, it is not rewritten at all.
         """
         rewritten = self._begin(group[0]) if len(group) > 1 else None
         indexed: list[Aborted] = []
@@ -179,7 +185,7 @@ class Compaction:
             try:
                 for stored in self._batches(segment, source):
                     kept = self._look(stored, survival)
-                    # At the first change, copy the bytes before it in this segment.
+                    # This is the first change, so first copy everything before it in this segment.
                     if rewritten is None and kept != stored.raw:
                         rewritten = self._begin(source)
                         yield from self._copy(rewritten, source, stored.header.base_offset)
@@ -192,8 +198,8 @@ class Compaction:
             finally:
                 segment.release()
         if rewritten is not None:
-            # Only after the last batch is it certain that there is a new segment, whose index
-            # replaces the old ones.
+            # Only now is it certain that there is a new segment, whose index of aborted
+            # transactions replaces the old ones.
             for aborted in indexed:
                 rewritten.index_aborted(aborted)
             sizes = rewritten.finish()
@@ -205,7 +211,7 @@ class Compaction:
         return self._cleaned
 
     def _look(self, stored: Stored, survival: Survival) -> bytes | None:
-        """Count a batch, and return the part to keep, or None."""
+        """Count a batch and return the part of it to keep, or None if nothing is kept."""
         self._bytes_read += stored.header.size_bytes
         self._records_read += max(1, stored.header.record_count)
         kept = survival.of(stored)
@@ -213,7 +219,7 @@ class Compaction:
         return kept
 
     def _copy(self, cleaned: CleanedSegment, source: Source, end_offset: int) -> Iterator[Event]:
-        """Copy the unchanged batches below an offset."""
+        """Copy the batches below an offset unchanged."""
         segment = self._segment(source)
         for stored in self._batches(segment, source):
             if stored.header.base_offset >= end_offset:
@@ -224,7 +230,8 @@ class Compaction:
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)
-        # Offsets fit within any group formed from intact segments: a segment must be damaged.
+        # If all segments of a group are intact, its offsets fit into the index. So a segment must
+        # be damaged.
         if not cleaned.fits(written.last_offset):
             raise CorruptData(
                 f"{segment.path(LOG_SUFFIX)} reaches to offset {written.last_offset}, which its "
@@ -240,15 +247,17 @@ class Compaction:
 
 
 class CleanedSegment(Segment):
-    """A segment that a pass writes, in files with the suffix `.cleaned` until the swap."""
+    """A segment that is written by a pass. Its files have the suffix `.cleaned` until they are
+    swapped in.
+    """
 
     __slots__ = ()
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int) -> CleanedSegment:
-        """Create a segment in new files.
+        """Create the segment in new files.
 
-        The cleaner of a killed broker may still be using the old ones.
+        A cleaner whose broker was killed may still be writing to the old files.
         """
         segment = cls(files, directory, base_offset, Sizes(0, 0, 0))
         segment.remove()
@@ -261,7 +270,7 @@ class CleanedSegment(Segment):
         return path.with_name(path.name + CLEANED)
 
     def finish(self) -> Sizes:
-        """Write and sync all files, and return their sizes."""
+        """Write and sync all files of the segment, and return their sizes."""
         self.write_out()
         for path in self.paths():
             self._files.sync(path)

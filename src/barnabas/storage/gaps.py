@@ -77,7 +77,7 @@ class Gaps:
 
     def reach(self, end: int) -> None:
         """Call `note` if gaps up to this offset are not recorded yet."""
-        # Any part of the log may already have gaps, so there is nothing to record.
+        # If any part of the log may have gaps anyway, there is nothing to record.
         if 0 <= self.end < end:
             self.note(end)
 

@@ -549,7 +549,7 @@ class Log:
     # --- on disk ---------------------------------------------------------------------------------
 
     def due_flush(self, now_ms: int) -> bool:
-        """Return whether `flush.messages` or `flush.ms` requires a flush (ST-10)."""
+        """Return whether the log is due for a flush by `flush.messages` or `flush.ms` (ST-10)."""
         return self._durability.is_due(self.log_end_offset, self._config, now_ms)
 
     def flush(self) -> None:

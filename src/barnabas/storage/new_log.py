@@ -1,4 +1,4 @@
-"""Creates the files of new logs, the slowest step on most disks.
+"""Creates the files of new logs. On most disks, this is the slowest step of creating a log.
 
     new = store.place(name, topic_id)     chooses the directory, once
     new.lay_out()                         creates the files; in any thread, and in parallel
@@ -6,7 +6,7 @@
     store.topic_ids.write()               writes the topic ids of all new logs to disk with one sync
 
 Nothing may be written to a log before its topic id is on disk. Otherwise, a power failure could
-leave records that might belong to any topic of that name.
+leave records for which it is unknown to which topic of that name they belong.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_PREFERRED = 10_000
 
 
 class NewLog:
-    """The location chosen for one partition's log."""
+    """The place that was chosen for the log of one partition."""
 
     __slots__ = ("_files", "_forget_namesake", "directory", "is_laid_out", "path", "topic_id")
 
@@ -53,9 +53,9 @@ class NewLog:
         self.is_laid_out = False
 
     def lay_out(self) -> None:
-        """Create the directory and files of an empty log, if missing.
+        """Create the directory and the files of an empty log if they do not exist.
 
-        They are durable after the next sync of both directories. Raises OSError.
+        The files are durable when both directories have been synced. Raises OSError.
         """
         if self.is_laid_out:
             return
@@ -64,7 +64,8 @@ class NewLog:
         from barnabas.storage.partition_metadata import write_topic_id
         from barnabas.storage.segment import Segment
 
-        # Do this before the directory exists: once it does, both may survive a crash.
+        # This must come before the directory is created, because otherwise both could survive a
+        # crash.
         self._forget_namesake()
         self._files.make_directory(self.path)
         begin_without_gaps(self._files, self.path)
@@ -74,10 +75,11 @@ class NewLog:
 
 
 class Places:
-    """Chooses log directories.
+    """Chooses the log directories for new logs.
 
-    A log is placed in the directory that AlterReplicaLogDirs requested, or else in the one with the
-    fewest logs, including placed ones.
+    If AlterReplicaLogDirs has requested a directory for a log, the log is placed there. Otherwise,
+    it is placed in the directory that has the fewest logs, counting those that were placed but not
+    created yet.
     """
 
     __slots__ = ("_files", "_forget_namesake", "_new", "_preferred", "hosted")
@@ -85,26 +87,31 @@ class Places:
     def __init__(
         self, files: Files, forget_namesake: Callable[[LogDirectory, TopicPartition], None]
     ) -> None:
-        """`forget_namesake` durably removes an earlier log of this name from the checkpoints."""
+        """`forget_namesake` durably removes an earlier log with the same name from the checkpoints.
+        """
         self._files = files
         self._forget_namesake = forget_namesake
         self._new: dict[TopicPartition, NewLog] = {}
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.hosted = Counter[LogDirectory]()
-        """The number of logs in each directory, including placed ones."""
+        """The number of logs in each directory, including those that were placed but not created
+        yet.
+        """
 
     def place(
         self, name: TopicPartition, topic_id: bytes, directories: Sequence[LogDirectory]
     ) -> NewLog:
-        """Place a log in one of these directories; a log already placed in one of them stays there.
+        """Choose one of these directories for a log. If the log was already placed in one of them,
+        it stays there.
 
         Raises InvalidTopic if no directory can have that name.
         """
-        # A name with a slash, from a damaged request or znode, would lead outside the directory.
+        # A damaged request or znode may contain a name with a slash, which would lead out of the
+        # directory.
         check_directory_name(name)
         before = self._new.get(name)
         if before is not None and before.directory in directories:
-            # A thread may have created its files.
+            # A thread may already have created files in this place.
             if before.topic_id == topic_id:
                 return before
             directory = before.directory
@@ -121,9 +128,9 @@ class Places:
         return new
 
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
-        """Record the directory in which to create the log.
+        """Remember in which directory a log is to be created.
 
-        If there are too many such requests, drop the oldest.
+        If too many logs are waiting to be created, the oldest request is forgotten.
         """
         self._preferred.pop(name, None)
         self._preferred[name] = directory
@@ -131,12 +138,12 @@ class Places:
             del self._preferred[next(iter(self._preferred))]
 
     def forget(self, name: TopicPartition) -> None:
-        """Forget a place after its log has been created."""
+        """Forget the place of a log after the log has been created."""
         del self._new[name]
 
 
 class NewTopicIds:
-    """The topic ids of new logs, until they are in the files of `topic_ids`."""
+    """Stores the topic ids of new logs until they are in the files that `topic_ids` manages."""
 
     __slots__ = ("_checkpoints", "_damaged", "_files", "_futures", "_logs", "_made", "_noting")
 
@@ -157,20 +164,21 @@ class NewTopicIds:
         self._noting = threading.Lock()
 
     def add(self, name: TopicPartition, directory: LogDirectory, topic_id: bytes) -> None:
-        """Include a new log in the next `write`."""
+        """Add a new log, whose id the next `write` stores."""
         self._made.setdefault(directory, {})[name] = topic_id
 
     def write(self) -> None:
-        """Durably write the topic ids of logs created since the last call.
+        """Durably write the topic ids of the logs that were created since the last call.
 
-        The ids stay in `.barnabas_topic_ids` until the logs' own files are durable. Can run in a
-        thread. Raises DirectoryError.
+        The ids stay in `.barnabas_topic_ids` until the files of the logs themselves are durable.
+        This may run in a thread. Raises DirectoryError.
         """
         with self._noting:
-            # Leave logs created while this thread waits to the next call.
+            # If another log is created while this thread waits, leave it to the next call.
             made, self._made = self._made, {}
             for directory, ids in made.items():
-                # A damaged log's id stays in the file, because its own files are not reliable.
+                # Keep the id of a damaged log in this file, because the log's own files cannot be
+                # trusted.
                 known = self._damaged.topic_ids_in(directory) | {
                     name: log.topic_id
                     for name in self._checkpoints.names_in(directory)
@@ -182,7 +190,9 @@ class NewTopicIds:
                     raise DirectoryError(directory.path, cause) from cause
 
     def give(self, name: TopicPartition, topic_id: bytes) -> None:
-        """Write a topic id for a log older than topic ids (KIP-516). Raises OSError."""
+        """Write a topic id for a log that was created before Kafka had topic ids (KIP-516). Raises
+        OSError.
+        """
         # only old logs need this
         from barnabas.storage.partition_metadata import write_topic_id
 

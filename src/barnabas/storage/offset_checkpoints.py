@@ -4,8 +4,8 @@
     log-start-offset-checkpoint         the offset where the log begins, if not its first segment's
     replication-offset-checkpoint       the high watermark
 
-A directory's files list the logs in it, including logs being moved to it (`future_logs`). Damaged
-logs keep their previous entries.
+The files in a directory list all logs in that directory, including those that are being moved to it
+(`future_logs`). The previous entries of damaged logs are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ ALL = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
 
 
 class OffsetCheckpoints:
-    """Writes the checkpoints of all directories of a broker. Every method waits for the disk."""
+    """Writes the checkpoints in all directories of a broker. Every method has to wait for the disk.
+    """
 
     __slots__ = ("_damaged", "_futures", "_homes", "_logs", "high_watermarks")
 
@@ -49,26 +50,29 @@ class OffsetCheckpoints:
         self.high_watermarks: dict[TopicPartition, int] = {}
 
     def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
-        """List the logs in a directory, except those being moved to it."""
+        """List the logs in a directory. Logs that are being moved to the directory are not listed.
+        """
         return [name for name, home in list(self._homes.items()) if home is directory]
 
     def write(self, file: str, directories: Iterable[LogDirectory]) -> None:
-        """Write the file in all directories, then raise the first DirectoryError, if any."""
+        """Write this checkpoint in all directories. If some of them fail, raise the first
+        DirectoryError at the end.
+        """
         failures: list[DirectoryError] = []
         for directory in directories:
             try:
                 self.write_in(directory, file)
             except DirectoryError as error:
-                # A failing directory must not keep the others' checkpoints from being written.
+                # If one directory fails, the checkpoints in the others must still be written.
                 failures.append(error)
         if failures:
             raise failures[0]
 
     def write_in(self, directory: LogDirectory, *files: str) -> None:
-        """Write one directory's files. Raises DirectoryError."""
+        """Write these checkpoints in one directory. Raises DirectoryError."""
         for file in files:
-            # A truncation may lower a recovery point while a thread writes the old value. The new
-            # value must be written last.
+            # A truncation may lower a recovery point while a thread is writing the old value. The
+            # new value must then be written after the old one.
             with directory.checkpointing[file]:
                 names = [*self.names_in(directory), *self._futures.names_in(directory)]
                 offsets = self._damaged.offsets_in(directory, file) | {
@@ -79,9 +83,9 @@ class OffsetCheckpoints:
                 directory.write_checkpoint(file, offsets)
 
     def forget(self, directory: LogDirectory, name: TopicPartition) -> None:
-        """Remove an earlier log of this name from the files. Raises DirectoryError.
+        """Remove an earlier log with this name from the files. Raises DirectoryError.
 
-        Otherwise, its offsets would be used for the new log after a crash.
+        Otherwise, the new log would get the offsets of the earlier one after a crash.
         """
         for file in ALL:
             with directory.checkpointing[file]:
@@ -90,10 +94,10 @@ class OffsetCheckpoints:
                 self.write_in(directory, file)
 
     def lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
-        """Lower the offsets that exceed truncated logs. Raises DirectoryError.
+        """Lower all offsets that are above the end of these truncated logs. Raises DirectoryError.
 
-        Otherwise, the next start would treat later records at these offsets as durable, committed
-        or deleted.
+        Otherwise, records written later at these offsets would count as durable, committed or
+        deleted after the next start.
         """
         for file in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS):
             with directory.checkpointing[file]:
@@ -106,12 +110,14 @@ class OffsetCheckpoints:
                 self.write_in(directory, file)
 
     def _offset(self, directory: LogDirectory, file: str, name: TopicPartition) -> int | None:
-        """Return the offset that the file must contain for a log; None if no line is needed."""
+        """Return the offset to be written for a log, or None if the log needs no line in the file.
+        """
         is_future = self._futures.home(name) is directory
         log = self._futures.get(name) if is_future else self._logs.get(name)
         if file == HIGH_WATERMARKS:
             high_watermark = self.high_watermarks.get(name)
-            # A future replica has the current replica's high watermark, limited to its own records.
+            # A future replica has the same high watermark as the current one, but not above its own
+            # log end.
             if not is_future or high_watermark is None or log is None:
                 return high_watermark
             return min(high_watermark, log.log_end_offset)
@@ -119,6 +125,6 @@ class OffsetCheckpoints:
             return None
         if file == RECOVERY_POINTS:
             return log.recovery_checkpoint
-        # As in Kafka, omit logs that begin with their first segment.
+        # As in Kafka, a log needs no line if it begins at the start of its first segment.
         begins_within = log.log_start_offset > log.segments[0].base_offset
         return log.log_start_offset if begins_within else None

@@ -1,8 +1,8 @@
-"""Opens the logs of a log directory one by one at startup.
+"""Opens the logs in a log directory one after another at startup.
 
-After a crash, child processes may recover them first (`recovery_children`).
+After a crash, child processes may first recover some of the logs (`recovery_children`).
 
-Damaged logs are skipped (`damaged_logs`). A disk error ends the opening.
+A damaged log is skipped (`damaged_logs`), but a disk error stops the opening of the directory.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """A log in the directory, either opened or damaged."""
+    """Represents a log in the directory that was opened or is damaged."""
 
     name: TopicPartition
     log: Log | DamagedLog
     high_watermark: int
-    """The checkpointed high watermark, limited to the log's end."""
+    """The high watermark from the checkpoint, or the log end if that is lower."""
     is_back: bool
-    """Whether the log's recovery point is below the checkpointed one."""
+    """Whether the recovery point of the log is lower than the one in the checkpoint."""
     is_cut: bool
-    """Whether the log ends below the checkpointed high watermark."""
+    """Whether the log ends below the high watermark from the checkpoint."""
 
 
 class Opening:
-    """Reads the metadata of a directory's logs, and opens them."""
+    """Reads the metadata of the logs in a directory and opens the logs."""
 
     __slots__ = ("_config", "_directory", "_files", "_offsets", "_processes", "_start", "topic_ids")
 
@@ -55,10 +55,10 @@ class Opening:
         start: Start,
         processes: int,
     ) -> None:
-        """Read the metadata.
+        """Read the metadata of the logs.
 
-        `start` applies to all logs; up to `processes` processes may recover logs at the same time.
-        Raises CorruptData or OSError.
+        `start` describes what is known about all of the logs; up to `processes` processes may
+        recover logs at the same time. Raises CorruptData or OSError.
         """
         self._files = files
         self._directory = directory
@@ -72,9 +72,9 @@ class Opening:
         self.topic_ids = directory.topic_ids.read()
 
     def start_of(self, name: TopicPartition) -> Start:
-        """Return the known facts about the next log."""
+        """Return what is known about the log that is opened next."""
         loading: Loading | None = self._start.loading
-        # If loading was stopped, this raises LoadingStopped.
+        # This raises LoadingStopped if loading was stopped.
         if loading is not None:
             loading.opening(name)
         return self._known_start(name)
@@ -94,7 +94,7 @@ class Opening:
             high_watermark = self._offsets[HIGH_WATERMARKS].get(name, 0)
             try:
                 log = self._open(name, start)
-            # Damage to one log does not affect the other logs.
+            # If one log is damaged, the others can still be opened.
             except CorruptData as error:
                 offsets = {file: at[name] for file, at in self._offsets.items() if name in at}
                 damaged = DamagedLog(self._directory, offsets, self._topic_id(name, start), error)
@@ -104,17 +104,19 @@ class Opening:
             yield Opened(
                 name,
                 log,
-                # Records that a crash removed from the log do not count as committed.
+                # Records that were lost from the log in a crash do not count as committed.
                 min(high_watermark, end_offset),
                 is_back=start.recovery_point > log.recovery_point,
                 is_cut=high_watermark > end_offset,
             )
 
     def _recover_in_children(self, names: Sequence[TopicPartition]) -> set[TopicPartition]:
-        """Recover logs in child processes if that is faster, and return the recovered logs."""
+        """Recover logs in child processes if this is faster, and return the logs that were
+        recovered.
+        """
         if self._start.is_clean or self._processes < 2:
             return set()
-        # Most starts do not need these modules.
+        # Most starts do not need these modules, so import them here.
         from barnabas.storage.recovery_children import (
             Unscanned,
             are_worth_it,
@@ -145,8 +147,8 @@ class Opening:
         path = self._directory.path_of(name)
         log = open_log(self._files, path, name, self._config, start)
         if not 0 <= log.gaps.end <= log.log_end_offset:
-            # Kafka has written to this log: there may be gaps up to its end, but not among later
-            # records.
+            # Kafka has written to this log, so it may have gaps up to its current end. Records
+            # written later have none.
             log.flush()
             log.gaps.note(log.log_end_offset)
         return log

@@ -1,9 +1,10 @@
-"""Reads and writes `partition.metadata`, which stores the topic id of a partition (KIP-516).
+"""Reads and writes `partition.metadata`, the file that contains the topic id of a partition
+(KIP-516).
 
     version: 0
     topic_id: AAECAwQFBgcICQoLDA0ODw        base64url without padding; no line end after it
 
-A recreated topic has the same directory names as the deleted one, but another id.
+If a topic is deleted and created again, the directory names are the same, but the topic id differs.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ _ID_BYTES = 16
 
 
 def read_topic_id(files: Files, directory: Path) -> bytes | None:
-    """Return the topic id; None if there is no file, as in Kafka before 2.8.
+    """Return the topic id, or None if the file does not exist because Kafka before version 2.8
+    created the directory.
 
     Raises CorruptData if the file is malformed.
     """
     path = directory / FILE_NAME
     try:
-        # Damaged octets are replaced; the checks below then reject the file.
+        # Octets that are not ASCII are replaced, so that the checks below reject the file.
         text = files.read(path).decode("ascii", "replace")
     except FileNotFoundError:
         return None
@@ -37,7 +39,7 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
         raise CorruptData(f"{path} has an unknown version")
     encoded = fields.get("topic_id", "").strip()
     try:
-        # Kafka writes base64 without padding, but Python's decoder requires it.
+        # Kafka omits the padding of base64, but Python's decoder requires it.
         topic_id = urlsafe_b64decode(encoded + "==")
     except ValueError as cause:
         raise CorruptData(f"{path} has a malformed topic id {encoded!r}") from cause
@@ -49,10 +51,10 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
 def settle_topic_id(
     files: Files, directory: Path, noted: bytes | None, *, is_empty: bool
 ) -> bytes | None:
-    """Read the topic id, and repair the file if a power failure damaged it.
+    """Read the topic id, and repair the file if a power failure has damaged it.
 
-    `noted` is the id from `topic_ids`. A log without an id that `is_empty` was not created
-    completely, and may belong to any topic.
+    `noted` is the id that `topic_ids` has stored. If the log `is_empty` and has no id, its creation
+    was not completed, and it may belong to any topic with that name.
     """
     try:
         found = read_topic_id(files, directory)
@@ -60,7 +62,7 @@ def settle_topic_id(
         if noted is None and not is_empty:
             raise
         found = None
-    # Use the id stored when the log was created: the file was never durable, or is torn.
+    # The file is torn or was never durable, so use the id that was stored when the log was created.
     if found is None and noted is not None:
         write_topic_id(files, directory, noted)
         return noted

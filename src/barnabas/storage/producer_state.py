@@ -1,13 +1,13 @@
-"""Maintains a log's producer state and its snapshots.
+"""Maintains the producer state of a log and the snapshots of that state.
 
-`producers` detects duplicate batches; this module stores the producers' state on disk. It tracks
-the offset of the newest snapshot, and the end offset of the last batch with a producer. A
-truncation above that offset does not change the state.
+`producers` detects duplicate batches, and this module stores the state on disk. It tracks the
+offset of the newest snapshot and the end offset of the last batch from a producer with an id. If
+the log is truncated above that end offset, the state does not change.
 
 A snapshot of many producers is written in a thread, so that it does not block the event loop. It
-contains the state at the time it became due. It is renamed to its final name once complete, unless
-a truncation below its offset has made it invalid. Until then, or if the broker dies, the same state
-can be restored from the previous snapshot and the log.
+contains the state from the time at which it became due. When it is complete, it is renamed to its
+final name, unless the log has been truncated below its offset in the meantime. Until it is renamed,
+or if the broker dies, the same state can be restored from the previous snapshot and the log.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import encode_states, snapshot_path, write_snapshot
 
 WRITTEN_AT_ONCE = 10_000
-"""The number of producers that can be written in two milliseconds."""
+"""This number of producers can be written in about two milliseconds."""
 
 
 class ProducerState:
-    """A log's producers, and their newest snapshot."""
+    """Tracks the producers of a log and the newest snapshot of their state."""
 
     __slots__ = (
         "_directory",
@@ -45,7 +45,8 @@ class ProducerState:
     ) -> None:
         self.producers = loaded.producers
         self.batches_end = loaded.producers_end
-        """The offset after the last batch with a producer, or 0."""
+        """The offset right after the last batch from a producer with an id, or 0 if there is none.
+        """
         self._files = files
         self._directory = directory
         self._durability = durability
@@ -55,14 +56,14 @@ class ProducerState:
     # --- the log changes -------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget everything: the log is empty and begins at another offset."""
+        """Clear the state, because the log has been emptied and restarted at another offset."""
         self.producers, self.batches_end = Producers(), 0
 
     def end_at(self, offset: int) -> bool:
-        """Note that the log was truncated to this offset.
+        """Record that the log was truncated to this offset.
 
-        Returns whether batches with a producer were removed, in which case the producers at the new
-        end must be found.
+        Returns whether the truncation has removed batches from producers with an id. If so, the
+        producers at the new log end must be found.
         """
         if offset >= self.batches_end:
             return False
@@ -70,28 +71,31 @@ class ProducerState:
         return True
 
     def take_over(self, other: ProducerState) -> None:
-        """Adopt the producers of a log with the same batches, replaced by this log."""
+        """Copy the producers of a log that contains the same batches and is replaced by this log.
+        """
         self.producers, self.batches_end = other.producers, other.batches_end
         if len(self.producers):
             # do not skip the next snapshot: the last one may lack producers
             self._snapshot_offset = -1
 
     def on_renamed(self, directory: Path) -> None:
-        """Use the directory's new name. No snapshot may be due."""
+        """Switch to the new name of the directory. No snapshot may be due at this time."""
         self._directory = directory
 
     # --- snapshots -------------------------------------------------------------------------------
 
     def take_snapshot(self, offset: int, *, may_wait: bool = False) -> None:
-        """Take a snapshot at the log end, `offset`. It is written at once or by `writing`.
+        """Take a snapshot at `offset`, the log end. Either this call or `writing` writes it to
+        disk.
 
-        Raises OSError. Unless it `may_wait`, it replaces any unwritten snapshot.
+        Raises OSError. Unless `may_wait` is set, an older snapshot that has not been written yet is
+        dropped.
         """
         is_unwritten = self._due is not None and not self._due.is_written
         if self._snapshot_offset >= offset and (may_wait or not is_unwritten):
             return
         self.void_snapshot()
-        # A large snapshot can be written later: it only speeds up recovery.
+        # A large snapshot can be written later, because it only makes recovery faster.
         if may_wait and len(self.producers) > WRITTEN_AT_ONCE:
             path = snapshot_path(self._directory, offset)
             self._due = _Due(path, offset, self.producers.states())
@@ -101,20 +105,22 @@ class ProducerState:
         self._snapshot_offset = offset
 
     def void_snapshot(self) -> None:
-        """Drop any unwritten snapshot before the log is truncated."""
+        """Drop a snapshot that has not been written yet, because the log is about to be truncated.
+        """
         if self._due is not None:
             with self._due.lock:
                 self._due.is_void = True
             self._due = None
 
     def keep_snapshots(self, newest_offset: int) -> None:
-        """Note the newest snapshot that remains after a truncation."""
+        """Update the offset of the newest snapshot after a truncation has removed snapshots."""
         self._snapshot_offset = newest_offset
 
     def writing(self) -> list[Callable[[], None]]:
-        """Return a list with a function that writes the due snapshot, or [] if none is due.
+        """Return a list that contains a function to write the snapshot that is due, or [] if none
+        is due.
 
-        The function can run in a thread. It raises OSError.
+        The function may run in a thread, and may raise OSError.
         """
         due = self._due
         if due is None or due.is_begun:
@@ -127,7 +133,8 @@ class ProducerState:
         try:
             self._files.write(temporary, encode_states(due.states), sync=True)
             due.states = []
-            # Without the lock, the loop could truncate the log between the check and the rename.
+            # Without the lock, the event loop could truncate the log between this check and the
+            # rename.
             with due.lock:
                 if due.is_void:
                     self._files.remove(temporary)

@@ -1,14 +1,18 @@
-"""Tracks the producers of one partition, to detect duplicate batches (KIP-98, PR-6).
+"""Tracks the state of one partition's producers in order to detect duplicate batches (KIP-98,
+PR-6).
 
-For each producer id, it stores the epoch, the last five data batches, the fields of the last
-marker, and the open transaction. A client has at most five batches in flight, so a retry always
-repeats one of the last five. The response to it contains the offset of the first attempt.
+For each producer id, the state contains the epoch, the last five data batches, the fields of the
+last marker, and the open transaction. A client has at most five batches in flight, so a retry can
+only repeat one of the last five. The response to the retry contains the offset that was assigned to
+the first attempt.
 
-Invariant: this state is a function of the batches below the log end. Only `apply` changes it, in
-the same way for new batches and for batches replayed at startup; `check` changes nothing.
+Invariant: the state depends only on the batches below the log end. It is changed only by `apply`,
+which treats new batches in the same way as batches that are replayed at startup. `check` does not
+change it.
 
-There can be half a million producers, most of them idle. Each is stored as bytes, so a copy of the
-list is an immutable snapshot. The bytes start with the producer's row in a snapshot.
+There may be half a million producers, most of which are idle. The state of each one is therefore
+stored as bytes, so that a copy of the list is an immutable snapshot. The bytes start with the row
+that represents the producer in a snapshot file.
 
     row, 46 bytes, see `snapshot` | batches, newest first, 24 bytes each: last sequence int32
     | last offset int64 | offset delta int32 | timestamp int64
@@ -32,17 +36,17 @@ from barnabas.records.control_records import Marker
 from barnabas.storage.transaction_index import Ended, OpenTransactions
 
 KEPT_BATCHES = 5
-"""The number of batches kept for each producer."""
+"""The number of batches to keep for each producer."""
 _EXPIRED_AT_ONCE = 2000
 _SEQUENCES = 2**31  # sequences wrap to 0 after 2^31-1
 
 NO_OFFSET = NO_COORDINATOR_EPOCH = -1
 
 ROW = Struct(">qhiqiqiq")
-"""The layout of a producer's row.
+"""The layout of the row for one producer.
 
-The fields are producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator
-epoch, and first offset of the transaction.
+The row contains the producer id, the epoch, the last sequence number, the last offset, the offset
+delta, the timestamp, the coordinator epoch, and the first offset of the transaction.
 """
 _BATCH = Struct(">iqiq")
 _KEPT_BYTES = ROW.size + KEPT_BATCHES * _BATCH.size
@@ -58,12 +62,14 @@ _NO_BATCH = (NO_SEQUENCE, NO_OFFSET, 0)
 
 
 class Appended(NamedTuple):
-    """A data batch in the log."""
+    """Describes a data batch in the log."""
 
     last_sequence: int
     last_offset: int
     offset_delta: int
-    """The last offset minus the first, and likewise for their sequences."""
+    """The last offset minus the first offset, which is also the last sequence number minus the
+    first one.
+    """
     timestamp: int
 
     @property
@@ -76,20 +82,20 @@ class Appended(NamedTuple):
 
 
 class Producer:
-    """A snapshot of a producer id's state in this partition."""
+    """A snapshot of the state of one producer id in this partition."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "timestamp", "transaction_offset")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.batches: tuple[Appended, ...] = ()
-        """The batches of the current epoch, oldest first."""
+        """The batches with the current epoch, from oldest to newest."""
         self.timestamp = -1
-        """The timestamp (ms) of its last batch or marker."""
+        """The timestamp (ms) of the producer's last batch or marker."""
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
-        """The coordinator epoch of the last marker."""
+        """The epoch of the coordinator that wrote the last marker."""
         self.transaction_offset = NO_OFFSET
-        """The offset at which its open transaction began."""
+        """The offset at which the open transaction began."""
 
     @property
     def has_open_transaction(self) -> bool:
@@ -125,12 +131,12 @@ def _decode(state: bytes) -> Producer:
 
 
 def _batches(state: bytes) -> Iterator[Appended]:
-    """Yield the batches, newest first."""
+    """Yield the batches from newest to oldest."""
     return map(Appended._make, _BATCH.iter_unpack(memoryview(state)[ROW.size :]))
 
 
 class Producers:
-    """All producers of one partition, by id."""
+    """All producers of one partition by producer id."""
 
     __slots__ = ("_states", "_transactions")
 
@@ -155,18 +161,20 @@ class Producers:
         return None if state is None else _decode(state)
 
     def states(self) -> list[bytes]:
-        """Return the current states of all producers, each beginning with its snapshot row."""
+        """Return the current state of each producer. Each one begins with the producer's row in a
+        snapshot.
+        """
         return list(self._states.values())
 
     def take_over(self, producers: dict[int, Producer]) -> None:
-        """Start with these producers."""
+        """Start with the states of these producers."""
         self._states = {each: _encode(each, producer) for each, producer in producers.items()}
         self._begin_all()
 
     def take_over_rows(self, rows: Iterable[bytes]) -> None:
-        """Start with these snapshot rows.
+        """Start with these rows from a snapshot.
 
-        A row contains the producer's last batch, if it has an offset.
+        A row also describes the producer's last batch if it contains an offset for that batch.
         """
         states = {}
         for row in rows:
@@ -192,45 +200,47 @@ class Producers:
         self._transactions.begin(producer_id, first_offset)
 
     def stable_below(self, high_watermark: int) -> int:
-        """Return the last stable offset, at which read_committed consumers stop."""
+        """Return the last stable offset, up to which read_committed consumers can read."""
         if self._transactions is None:
             return high_watermark
         return self._transactions.stable_below(high_watermark)
 
     def check(self, header: BatchHeader) -> Appended | None:
-        """Check that a producer's data batch can be appended.
+        """Check whether a producer's data batch can be appended.
 
-        Returns the logged batch that it repeats, if any. Raises InvalidProducerEpoch for an older
-        epoch, OutOfOrderSequenceNumber for a gap, UnknownProducerId for the repetition of a batch
-        whose transaction has ended (decision 20), or InvalidTxnState for a batch outside the
-        producer's open transaction. An unknown producer can start at any sequence number, because
-        retention may have removed its earlier batches (KIP-360).
+        If the batch repeats a batch in the log, returns that batch. Raises InvalidProducerEpoch if
+        the epoch is too old, OutOfOrderSequenceNumber if sequence numbers are missing,
+        UnknownProducerId if the batch repeats one whose transaction has ended (decision 20), or
+        InvalidTxnState if the producer has an open transaction that does not include the batch. An
+        unknown producer may start at any sequence number, because retention may have removed its
+        earlier batches (KIP-360).
         """
         state = self._states.get(header.producer_id)
         if state is None:
             return None
         epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
-        # As in Kafka, compare epochs first: a fenced producer must receive that error before any
-        # other.
+        # As in Kafka, check the epoch first, because a fenced producer must be told so before it
+        # gets any other error.
         if header.producer_epoch == epoch:
             expected = (last_sequence + 1) % _SEQUENCES
-            # A batch that continues the sequence cannot be a duplicate.
+            # If the batch continues the sequence, it is not a duplicate.
             if sequence != expected or last_sequence == NO_SEQUENCE:
                 last = (sequence + header.last_offset_delta) % _SEQUENCES
                 for batch in _batches(state):
                     if batch.last_sequence == last and batch.base_sequence == sequence:
-                        # Reject a duplicate from a transaction that has ended: it would belong to
-                        # no transaction.
+                        # Reject a duplicate if its transaction has ended, because it would not be
+                        # part of any transaction.
                         if header.is_transactional and not 0 <= began <= batch.base_offset:
                             raise _ended_transaction_error(header)
                         return batch
         elif header.producer_epoch < epoch:
             raise _fencing_error(header.producer_id, header.producer_epoch, epoch)
         else:
-            # A new epoch starts its sequences at 0.
+            # The first sequence number in a new epoch is 0.
             expected = 0
-        # Any sequence number is valid with epoch -1: the producer has not written data.
+        # With epoch -1, any sequence number is valid, because the producer has not written data
+        # yet.
         if sequence != expected and epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} sent sequence {sequence} in epoch "
@@ -244,16 +254,17 @@ class Producers:
         return None
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Raise InvalidProducerEpoch if a batch without a sequence has too old an epoch."""
+        """Raise InvalidProducerEpoch if the epoch of a batch without a sequence number is too old.
+        """
         producer = self.get(producer_id)
         if producer is not None and producer_epoch < producer.epoch:
             raise _fencing_error(producer_id, producer_epoch, producer.epoch)
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
-        """Check that a coordinator's marker may be appended.
+        """Check whether a marker from a transaction coordinator can be appended.
 
-        Raises InvalidProducerEpoch for an older epoch, or TransactionCoordinatorFenced if a later
-        coordinator has written a marker.
+        Raises InvalidProducerEpoch if the epoch is too old, or TransactionCoordinatorFenced if a
+        newer coordinator has already written a marker.
         """
         producer = self.get(producer_id)
         if producer is None:
@@ -267,7 +278,9 @@ class Producers:
             )
 
     def apply(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
-        """Apply a producer's logged data batch, with the offset and time from the leader."""
+        """Apply a producer's data batch from the log. The leader has already set its offset and its
+        time.
+        """
         producer_id = header.producer_id
         producer_epoch = header.producer_epoch
         state = self._states.get(producer_id)
@@ -275,15 +288,15 @@ class Producers:
         coordinator_epoch, began = NO_COORDINATOR_EPOCH, NO_OFFSET
         if state is not None:
             epoch, coordinator_epoch, began = _TO_KEEP(state)
-            # The older epoch is fenced: its batches can no longer be retried.
+            # The older epoch is fenced, so its batches can no longer be retried.
             if epoch == producer_epoch:
                 older = state[ROW.size : _OLD_BYTES]
         delta = header.last_offset_delta
         sequence = header.base_sequence
         if sequence != NO_SEQUENCE:  # a coordinator's batch may have no sequence
             sequence = (sequence + delta) % _SEQUENCES
-        # This batch begins a transaction. Nothing from this batch on is stable until the
-        # transaction ends (CO-6).
+        # This batch begins a transaction. Until the transaction ends, no record from this batch on
+        # is stable (CO-6).
         if header.attributes & TRANSACTIONAL and began == NO_OFFSET:
             began = base_offset
             self._begin(producer_id, base_offset)
@@ -307,14 +320,14 @@ class Producers:
         )
 
     def apply_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> Ended | None:
-        """Apply a logged transaction marker, and return the transaction that it ended.
+        """Apply a transaction marker from the log, and return the transaction that it has ended.
 
-        A bumped epoch resets sequence numbers.
+        If the marker bumps the epoch, the sequence numbers are reset.
         """
         producer = self.get(producer_id)
         if producer is None:
             producer = Producer(producer_epoch)
-        # The coordinator has bumped the epoch, which fences the producer and resets sequence
+        # The coordinator has bumped the epoch. This fences the producer and resets its sequence
         # numbers.
         elif producer.epoch != producer_epoch:
             producer.epoch = producer_epoch
@@ -328,12 +341,16 @@ class Producers:
         return self._transactions.end(producer_id, marker.offset)
 
     def expire(self, before_ms: int) -> None:
-        """Remove producers whose last record is older, unless their transaction is open."""
+        """Remove the producers whose last record is older than this, except those with an open
+        transaction.
+        """
         for _ in self.expiring(before_ms):
             pass
 
     def expiring(self, before_ms: int) -> Iterator[None]:
-        """Run `expire` in steps of a millisecond; producers can write between steps."""
+        """Do the same as `expire`, but in steps of one millisecond, between which producers can
+        write.
+        """
         states = self._states
         ids = list(states)
         while ids:
@@ -341,7 +358,8 @@ class Producers:
                 state = states.get(producer_id)
                 if state is not None:
                     timestamp, began = _AGE.unpack_from(state)
-                    # Keep a producer with an open transaction, because its marker may still arrive.
+                    # If a transaction is open, keep the producer, because the marker may still
+                    # arrive.
                     if timestamp <= before_ms and began == NO_OFFSET:
                         del states[producer_id]
             del ids[-_EXPIRED_AT_ONCE:]  # freeing all of them at the end would take too long

@@ -1,18 +1,18 @@
-"""Opens a log, and scans it after a crash (ST-8).
+"""Opens a log, and recovers it after a crash by scanning its segments (ST-8).
 
-After a clean stop, all files are complete, and only the headers after the last index entry are
-read, to find the log end. After a crash the segments from the recovery point on are scanned batch
-by batch. The log ends at the first batch that is not whole or fails its checksum. It also ends
-where a segment ends before the next segment begins, unless compaction may be the reason (`gaps`).
-Everything after the end is removed, and indexes, aborted transactions, epochs and producers are
-rebuilt. Everything below the recovery point is durable and is not read.
+After a clean shutdown, all files are complete. Only the headers after the last index entry are read
+in order to find the log end. After a crash, the segments from the recovery point on are scanned
+batch by batch. The log ends before the first batch that is incomplete or has a wrong checksum. It
+also ends where a segment ends below the start of the next one, unless compaction may have caused
+this gap (`gaps`). Everything after the log end is removed, and the indexes, aborted transactions,
+epochs and producers are rebuilt. Everything below the recovery point is durable and is not read.
 
-A missing or damaged file that can be derived from the log is rebuilt, with one line in the broker's
-log.
+If a file is missing or damaged but can be derived from the log, it is rebuilt, and the broker logs
+one line about it.
 
-The process may die again during recovery, so nothing is written that a second run could
-misinterpret. A truncated segment looks complete, so later segments are removed first, starting with
-the last one.
+The process may die again during recovery. It therefore never leaves files that a second recovery
+could misinterpret. A truncated segment looks complete, so all later segments are removed before it
+is truncated, from the last one to the first.
 """
 
 from __future__ import annotations
@@ -69,13 +69,15 @@ def open_log(
     config: LogConfig,
     start: Start,
 ) -> Log:
-    """Open the log in a partition's directory, which must exist. Raises OSError or CorruptData."""
+    """Open the log in a partition's directory, which must already exist. Raises OSError or
+    CorruptData.
+    """
     opening = _Opening(files, directory, config, start)
     return Log(files, directory, topic_partition, config, opening.run())
 
 
 class _Opening:
-    """One run of `open_log`, step by step."""
+    """The state of one call of `open_log`."""
 
     def __init__(self, files: Files, directory: Path, config: LogConfig, start: Start) -> None:
         self.files = files
@@ -96,7 +98,8 @@ class _Opening:
         self.epochs = self._load_epochs()
         known = self.epochs.entries
         for i, segment in enumerate(self.segments):
-            # From the first unsafe segment on, the scan rebuilds the indexes anyway.
+            # The scan rebuilds the indexes from the first unsafe segment on, so nothing needs to be
+            # done for them here.
             if segment in odd and (self.is_clean or i < self._first_unsafe()):
                 self._rebuild_damaged(i)
         if not self.is_clean:
@@ -105,12 +108,13 @@ class _Opening:
         start_offset = self.start.log_start_offset
         if self.segments:
             start_offset = max(start_offset, self.segments[0].base_offset)
-        # None of the remaining records is needed: all are below the log start.
+        # All remaining records are below the log start, so none of them is needed.
         if end_offset < start_offset:
             self._remove_from(0)
             self.producers = Producers()
             end_offset = start_offset
-        # A log always has a segment. The directory is new, or has lost all of its segments.
+        # Either the directory is new or it has lost all of its segments. A log must have at least
+        # one.
         if not self.segments:
             end_offset = start_offset
             self.segments.append(Segment.create(self.files, self.directory, end_offset))
@@ -142,7 +146,7 @@ class _Opening:
 
     def _durable(self, end_offset: int) -> Durable:
         is_whole = self.is_clean and not self.start.is_scanned
-        # A child process has scanned the log, but not synced anything.
+        # A child process has scanned the log but has not synced any file.
         recovery_point = end_offset if is_whole else self.start.recovery_point
         recovery_point = min(recovery_point, end_offset)
         below = [each.base_offset for each in self.segments if each.base_offset <= recovery_point]
@@ -151,7 +155,7 @@ class _Opening:
     # --- segments --------------------------------------------------------------------------------
 
     def _find_segments(self, entries: list[Entry]) -> list[Segment]:
-        """Find all segments, and return those with unusable indexes."""
+        """Find all segments, and return those whose indexes cannot be used."""
         sizes = {entry.name: entry.size_bytes for entry in entries}
         odd = []
         for name in sizes:
@@ -163,13 +167,16 @@ class _Opening:
             elif dot + suffix == LOG_SUFFIX:
                 if not self._add_found(base_offset, sizes):
                     odd.append(self.segments[-1])
-            # A crash interrupted the removal of a segment, whose log file is always removed first.
+            # A crash has interrupted the removal of a segment. The log file of a segment is always
+            # removed first.
             elif dot + suffix in _INDEX_SUFFIXES and base + LOG_SUFFIX not in sizes:
                 self.files.remove(self.directory / name)
         return odd
 
     def _add_found(self, base_offset: int, sizes: dict[str, int]) -> bool:
-        """Add a segment, and return whether its indexes look usable, without reading the log."""
+        """Add a segment, and return whether its indexes look usable. This does not read the log
+        file.
+        """
 
         def size(suffix: str) -> int:
             return sizes.get(segment_path(self.directory, base_offset, suffix).name, -1)
@@ -180,7 +187,7 @@ class _Opening:
         segment = Segment(self.files, self.directory, base_offset, found)
         self.segments.append(segment)
         if time_index < 0:
-            # As in Kafka, a search by time then reads the whole segment.
+            # As in Kafka, searching by time then reads the whole segment.
             self.files.write(segment.path(TIME_INDEX_SUFFIX), b"")
         return (
             index >= 0
@@ -196,7 +203,8 @@ class _Opening:
             "an index of %s is missing or damaged; rebuilding its indexes from the log",
             segment.path(LOG_SUFFIX),
         )
-        # The file contains the epochs of this part, so none are claimed.
+        # The epochs of this part of the log are in the file, so the scan need not look for claimed
+        # ones.
         scan = self._scan((), 0)
         scan.rebuild(segment, self._producers_before(i))
         segment.write_out()
@@ -208,7 +216,7 @@ class _Opening:
         except CorruptData as error:
             _log.warning("%s; rebuilding it from the log", error)
         epochs = LeaderEpochs(self.files, self.directory, is_lost=True)
-        # The scan finds the epochs of this part.
+        # The scan finds the epochs in this part of the log.
         for segment in self.segments if self.is_clean else self.segments[: self._first_unsafe()]:
             for batch in segment.headers(0):
                 if batch.header.partition_leader_epoch > epochs.latest:
@@ -222,34 +230,39 @@ class _Opening:
         return epochs
 
     def _end_offset(self) -> int:
-        """Return the log end after a clean stop, read from the headers after the last entry."""
+        """Return the log end after a clean shutdown. Only the headers after the last index entry
+        are read.
+        """
         if not self.segments:
             return 0
         last = self.segments[-1]
         end = self._peek_end(last)
         if end is None:
-            # The file contradicts the clean-shutdown marker. Trust the file.
+            # The file contradicts the clean shutdown marker. Trust the file rather than the marker.
             self.is_clean = False
             self._recover()
             return self._end_offset()
         return end
 
     def _peek_end(self, segment: Segment) -> int | None:
-        """Return the end of the last segment; None if its batches do not end with its file."""
+        """Return the end offset of the last segment, or None if its last batch does not end at the
+        end of the file.
+        """
         entry = segment.offset_index.last
         position = entry[1] if entry else 0
         end_offset = sound_end = segment.base_offset
         is_sound = True
-        # The index extends beyond its log: this file does not date from the clean stop.
+        # The index extends beyond the end of the log file, so this is not the file from the clean
+        # shutdown.
         if position > 0 and position >= segment.size_bytes:
             return None
         try:
             for found in segment.headers(position):
                 base_offset, last_offset = found.header.base_offset, found.header.last_offset
-                # The index entry contains this batch's last offset, so compare the two.
+                # The index entry contains the last offset of this batch, so the two must be equal.
                 if entry is not None and found.position == entry[1]:
                     is_sound = last_offset == segment.base_offset + entry[0]
-                # Either compaction or damage may have caused this gap.
+                # This gap was caused either by compaction or by damage.
                 elif base_offset != end_offset:
                     is_sound = False
                 end_offset = last_offset + 1
@@ -260,13 +273,16 @@ class _Opening:
         if position != segment.size_bytes:
             return None
         if not is_sound and self.start.is_clean and self.start.recovery_point >= sound_end:
-            # Compaction or a damaged offset caused a gap. No checksum covers an offset, and a
-            # damaged one causes an error for readers. The clean stop recorded where the log ended.
+            # The gap was caused by compaction or by a damaged offset. Offsets are not covered by a
+            # checksum, and readers get an error if one is damaged. The end of the log was recorded
+            # at the clean shutdown.
             return self.start.recovery_point or end_offset
         return end_offset
 
     def _remove_from(self, i: int) -> None:
-        """Delete the segments from the i-th on, last to first, so that no gap is ever visible."""
+        """Delete segment i and all later ones, starting with the last, so that there is never a gap
+        between segments.
+        """
         if i >= len(self.segments):
             return
         for segment in reversed(self.segments[i:]):
@@ -279,7 +295,9 @@ class _Opening:
     # --- after a crash ---------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Scan the part that may not be durable, and truncate the log at the first bad batch."""
+        """Scan the part of the log that may not be durable, and truncate the log at the first
+        invalid batch.
+        """
         first = self._first_unsafe()
         self.producers = self._producers_before(first)
         if not self.segments:
@@ -289,7 +307,8 @@ class _Opening:
         self.epochs.truncate_from_end(begin_offset)
         for i, segment in enumerate(self.segments[first:], first):
             end, end_offset = scan.rebuild(segment, self.producers, self._bound(i))
-            # ST-8: the log ends before its first bad batch, so remove everything after it.
+            # ST-8: the log ends before the first invalid batch, so remove everything after that
+            # point.
             if end < segment.size_bytes:
                 _log.warning(
                     "Corruption found in %s at byte %d: truncating %s and %s",
@@ -301,7 +320,8 @@ class _Opening:
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break
-            # This segment's batches are complete, but some later ones never reached the disk.
+            # The batches in this segment are complete, but some of those after them have never
+            # reached the disk.
             if self._is_hole(end_offset, i + 1):
                 _log.warning(
                     "%s ends at offset %d because its end was lost: truncating %s",
@@ -321,26 +341,27 @@ class _Opening:
         return Scan(self.epochs, claimed, begin_offset, interval_bytes, self.start.loading)
 
     def _bound(self, i: int) -> int:
-        """Return an upper bound for the offsets in the i-th segment."""
+        """Return an upper bound for the offsets in segment i."""
         return self.segments[i + 1].base_offset if i + 1 < len(self.segments) else NO_END
 
     def _is_hole(self, end_offset: int, i: int) -> bool:
-        """Return whether records were lost between this offset and the i-th segment."""
-        # No gap proves a loss in a log that Kafka wrote, which may have gaps anywhere.
+        """Return whether records are missing between this offset and the start of segment i."""
+        # If Kafka has written the log, it may have gaps anywhere, so a gap does not prove that
+        # records were lost.
         if i == len(self.segments) or self.gaps_end == UNKNOWN:
             return False
         return self.segments[i].base_offset > max(end_offset, self.gaps_end)
 
     def _first_unsafe(self) -> int:
-        """Return the index of the first segment that extends above the recovery point."""
+        """Return the index of the first segment that ends above the recovery point."""
         bases = [segment.base_offset for segment in self.segments]
         return max(0, bisect_right(bases, self.start.recovery_point) - 1)
 
     def _keep_epoch_of_deleted(self, known: tuple[EpochEntry, ...], end_offset: int) -> None:
-        """Keep the last record's epoch in a log that is empty because its records were deleted.
+        """Keep the epoch of the last record if the log is empty because its records were deleted.
 
-        The records were committed. Without the epoch, a log that lacks them would count as the
-        longer one (`controller.lost_log_ends.largest`).
+        These records were committed. Without their epoch, a log that never had them would be
+        considered longer than this log (`controller.lost_log_ends.largest`).
         """
         if not self.epochs.entries:
             for entry in reversed(known):
@@ -351,7 +372,7 @@ class _Opening:
     # --- producers -------------------------------------------------------------------------------
 
     def _producers_before(self, i: int) -> Producers:
-        """Return the producers at the start of the i-th segment."""
+        """Return the producers as of the start of segment i."""
         if i >= len(self.segments):
             return Producers()
         base_offset = self.segments[i].base_offset
@@ -360,7 +381,9 @@ class _Opening:
         return producers
 
     def _from_snapshot(self, end_offset: int) -> tuple[Producers, int] | None:
-        """Return the newest snapshot at or below the offset, without expired producers."""
+        """Return the newest snapshot that is not above the offset, without the producers that have
+        expired.
+        """
         offsets = [offset for offset in self.snapshots if offset <= end_offset]
         found = load_newest_snapshot(self.files, self.directory, offsets)
         if found is not None:
@@ -369,26 +392,30 @@ class _Opening:
         return found
 
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
-        """Find the producers at the log end, and return the offset of their newest snapshot."""
+        """Find the producers at the log end, and return the offset of the newest snapshot of them.
+        """
         self._prune_snapshots(end_offset)
-        # Without a scan, the producers come from the newest snapshot and the batches after it.
+        # If no segment was scanned, the producers are read from the newest snapshot and the batches
+        # after it.
         if self.producers is None:
             found = self._from_snapshot(end_offset)
-            # Do not scan a log without snapshots: it is empty or from an old Kafka version.
-            # Otherwise, all snapshots are damaged.
+            # If the log has no snapshots, do not scan it, because it is empty or was written by an
+            # old version of Kafka. If it has snapshots, all of them are damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)
             replay(self.producers, self.segments, offset, end_offset)
             return offset
         offset = max(self.snapshots, default=start_offset)
-        # As in Kafka, take a snapshot at the log end for the next start.
+        # As in Kafka, write a snapshot at the log end, from which the next start can continue.
         if self.snapshots or offset < end_offset:
             write_snapshot(self.files, self.directory, end_offset, self.producers)
             return end_offset
         return offset
 
     def _prune_snapshots(self, end_offset: int) -> None:
-        """Keep the segments' snapshots and the last one. Remove those beyond the log end."""
+        """Keep the snapshots at segment starts and the newest one. Remove all snapshots above the
+        log end.
+        """
         possible = [offset for offset in self.snapshots if offset <= end_offset]
         wanted = {segment.base_offset for segment in self.segments} | set(possible[-1:])
         for offset in self.snapshots:

@@ -1,11 +1,12 @@
-"""Runs a child process that recovers some of a directory's logs (`recovery_children`).
+"""Runs a child process that recovers some of the logs in a directory (`recovery_children`).
 
     in      one line of JSON for each log, then an empty line that ends the list
     out     `read <bytes>` periodically, and `done <line number>` for each log
 
-A recovered log's files are complete, so the broker opens it as after a clean stop. A log that
-cannot be recovered is left to the broker, which will hit the same problem. The process exits as
-soon as its input ends: the broker has died, and another one may use the directory.
+When a log has been recovered, its files are complete, so the broker can open it as after a clean
+shutdown. If a log cannot be recovered, the broker tries to recover it itself and gets the same
+error. The process exits as soon as its input ends, because the broker has then died and another
+broker may use the directory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from barnabas.types import TopicPartition
 
 
 def job_line(path: Path, name: TopicPartition, config: LogConfig, start: Start) -> bytes:
-    """Return the line for one log."""
+    """Return the input line that describes one log."""
     topic_id = None if start.topic_id is None else start.topic_id.hex()
     known = start._replace(loading=None, topic_id=None)._asdict()
     job = [str(path), name.topic, name.partition, config._asdict(), known, topic_id]
@@ -39,14 +40,15 @@ def job_line(path: Path, name: TopicPartition, config: LogConfig, start: Start) 
 def recover(
     files: Files, path: Path, name: TopicPartition, config: LogConfig, start: Start
 ) -> None:
-    """Recover a log, and write the result to its files. Raises OSError or CorruptData."""
+    """Recover a log and write the result to the log's files. Raises OSError or CorruptData."""
     log = open_log(files, path, name, config, start)
     try:
-        # All entries must be in the files, because the broker trusts them as after a clean stop.
+        # All index entries must be in the files, because the broker trusts the files as after a
+        # clean shutdown.
         log.segments[-1].write_out()
         unsaved = log.epochs.take_unsaved()
         if unsaved is not None and LeaderEpochs(files, path).entries != log.epochs.entries:
-            # Sync this file, because the broker treats it as durable.
+            # The broker assumes that this file is durable, so sync it.
             log.epochs.save(unsaved)
             files.sync(path)
     finally:
@@ -54,7 +56,7 @@ def recover(
 
 
 class _Watching(Loading):
-    """Reports the bytes read, and exits when the input ends."""
+    """Reports how many bytes were read, and exits when the input ends."""
 
     def opening(self, topic_partition: TopicPartition) -> None:
         _exit_with_input()
@@ -65,7 +67,7 @@ class _Watching(Loading):
 
 
 def main() -> None:
-    """Recover the logs that the input lists."""
+    """Recover the logs that are listed in the input."""
     # the broker handles Ctrl-C, and ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watching = _Watching(SystemClock())
@@ -102,7 +104,9 @@ def _answer(line: str) -> None:
 
 
 def _exit_with_input() -> None:
-    """Exit if the input is readable: it has ended, because the broker sends nothing more."""
+    """Exit if the input is readable. The broker sends nothing more, so this means that the input
+    has ended.
+    """
     if select.select([sys.stdin.fileno()], [], [], 0)[0]:
         sys.exit()
 

@@ -1,9 +1,10 @@
-"""Recovers a directory's logs in several processes (`num.recovery.threads.per.data.dir`).
+"""Recovers the logs in a directory with several processes (`num.recovery.threads.per.data.dir`).
 
-A scan after a crash runs Python code for each batch, so one process uses only one core. With
-several processes, children recover a directory's largest logs before this process opens any. A log
-that a child has recovered is opened as after a clean stop. If a child fails in any way, this
-process recovers its logs. For little data, starting a process takes longer than the scan.
+A scan after a crash runs Python code for every batch, so a single process can use only one core.
+Child processes therefore recover the largest logs of a directory before this process opens any log.
+A log that was recovered by a child is opened as after a clean shutdown. If a child fails for any
+reason, this process recovers the logs itself. If there is little data, starting a process would
+take longer than the scan.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ _PIPE_BYTES = 64 * 1024
 
 
 class Unscanned(NamedTuple):
-    """A log to recover."""
+    """Describes a log that has to be recovered."""
 
     name: TopicPartition
     path: Path
     start: Start
     size_bytes: int
-    """The approximate size of the part after the recovery point."""
+    """The approximate size of the part of the log above the recovery point."""
 
 
 def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> bool:
-    """Return whether child processes can recover these logs faster than this process.
+    """Return whether child processes can recover these logs faster than this process can.
 
-    Children can only use the machine's own disk.
+    Child processes can access only the real disk of the machine.
     """
     if processes < 2 or type(files) is not OsFiles:
         return False
@@ -59,7 +60,7 @@ def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> boo
 def recover_all(
     processes: int, config: LogConfig, logs: Sequence[Unscanned], loading: Loading | None
 ) -> set[TopicPartition]:
-    """Recover these logs in several processes, and return the recovered ones. Raises
+    """Recover these logs in several processes. Returns the logs that were recovered. Raises
     LoadingStopped.
     """
     children: list[_Child] = []
@@ -81,7 +82,7 @@ def recover_all(
 
 
 def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
-    """Estimate how many bytes of a log a scan has to read. Raises OSError."""
+    """Estimate how many bytes of a log have to be scanned. Raises OSError."""
     found = sorted(
         (base, entry.size_bytes)
         for entry in files.list(path)
@@ -92,11 +93,12 @@ def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
 
 
 def _shares(logs: Sequence[Unscanned], count: int) -> list[list[Unscanned]]:
-    """Split the logs into `count` shares of similar size, assigning large logs first."""
+    """Divide the logs into `count` shares of similar size."""
     shares: list[list[Unscanned]] = [[] for _ in range(count)]
     sizes = [0] * count
     for each in sorted(logs, key=lambda log: log.size_bytes, reverse=True):
-        # The logs are sorted by size; each goes to the process with the least work.
+        # Starting with the largest log, give each log to the process that has the least to do so
+        # far.
         smallest = sizes.index(min(sizes))
         shares[smallest].append(each)
         sizes[smallest] += each.size_bytes
@@ -104,7 +106,7 @@ def _shares(logs: Sequence[Unscanned], count: int) -> list[list[Unscanned]]:
 
 
 def _await(children: Sequence[_Child], loading: Loading | None) -> None:
-    """Wait until all children have ended."""
+    """Wait until all child processes have exited."""
     with selectors.DefaultSelector() as selector:
         for child in children:
             selector.register(child.descriptor, selectors.EVENT_READ, child)
@@ -121,7 +123,7 @@ def _await(children: Sequence[_Child], loading: Loading | None) -> None:
 
 
 class _Child:
-    """A child process and its share of the logs."""
+    """Represents a child process and the logs assigned to it."""
 
     def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
         """Start the process. Raises OSError."""
@@ -147,9 +149,11 @@ class _Child:
             raise
 
     def hear(self) -> int | None:
-        """Return the number of bytes read since the last call; None if the process has ended."""
+        """Return the number of bytes read since the last call, or None if the process has exited.
+        """
         found = os.read(self.descriptor, _PIPE_BYTES)
-        # The child has ended; this process recovers the logs that it has not reported.
+        # The child has exited. This process recovers the logs for which the child has not sent a
+        # result.
         if not found:
             return None
         *lines, self._rest = (self._rest + found).split(b"\n")
@@ -163,9 +167,9 @@ class _Child:
         return size_bytes
 
     def end(self) -> None:
-        """Kill the process, and wait for it."""
-        # The child can be killed at any time: it writes nothing that a second recovery could
-        # misinterpret.
+        """Kill the process and wait until it has exited."""
+        # It is safe to kill the child at any time, because it never leaves files that a second
+        # recovery could misinterpret.
         self._process.kill()
         self._process.wait()
         with suppress(OSError):  # it may have unread input

@@ -1,7 +1,8 @@
-"""Rebuilds a log's producer state from its batches, after a start or a truncation.
+"""Rebuilds the producer state of a log from its batches after a start or a truncation.
 
-A snapshot contains the state before an offset; batches from that offset on are replayed. Each batch
-is verified first, because damaged producer fields would end up in the next snapshot.
+A snapshot contains the state below an offset, and the batches from that offset on are replayed. The
+checksum of each batch is verified first. Otherwise, damaged producer fields would get into the next
+snapshot.
 """
 
 from __future__ import annotations
@@ -27,17 +28,20 @@ from barnabas.storage.snapshot import load_newest_snapshot
 from barnabas.storage.transaction_index import Aborted
 
 _LOOK = Struct(">8xi4xbI22xq")
-"""Unpacks batch length, magic, checksum and producer id, all that most batches need."""
+"""Unpacks the batch length, the magic, the checksum and the producer id. Most batches need no other
+fields.
+"""
 _MAGIC = 2
 _WINDOW_BYTES = 64 * 1024
 _BATCHES_PER_STEP = 300  # a few milliseconds if every batch has a producer
 
 
 def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Aborted | None:
-    """Apply a producer's batch, and return the transaction that it aborted, if any."""
+    """Apply a producer's batch, and return the transaction that the batch has aborted, if any."""
     header = batch.header
     if not header.is_control:
-        # A coordinator's batch may lack a sequence, but its transaction counts too.
+        # A batch from a coordinator may have no sequence number, but it is still part of a
+        # transaction.
         producers.apply(header, header.base_offset, header.max_timestamp)
         return None
     marker = read_marker(segment.read_batch(batch.position, header.size_bytes), 0, header)
@@ -50,7 +54,7 @@ def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Abort
 
 
 def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int) -> None:
-    """Apply the batches from `offset` on, up to `end_offset`, the end of the last segment.
+    """Apply the batches from `offset` to `end_offset`, which is the end of the last segment.
 
     Raises CorruptData if a header is damaged.
     """
@@ -61,11 +65,12 @@ def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_o
 def replay_in_steps(
     producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int
 ) -> Iterator[None]:
-    """Run `replay` in steps. At each `yield`, other tasks may run and may close files."""
+    """Do the same as `replay` in steps. At each `yield`, other tasks may run and may close files.
+    """
     if offset >= end_offset:
         return  # a snapshot covers all segments, so any damage in them does not matter
     for i, segment in enumerate(segments):
-        # The snapshot covers the whole segment.
+        # The snapshot already covers this whole segment.
         if i + 1 < len(segments) and segments[i + 1].base_offset <= offset:
             continue
         position = segment.locate(offset) if segment.size_bytes else None
@@ -83,9 +88,9 @@ def find_in_steps(
     snapshots: Sequence[int],
     end_offset: int,
 ) -> Generator[None, None, Producers]:
-    """Find the producers at the end of these segments, in steps like `replay_in_steps`.
+    """Find the producers at the end of these segments, in steps as in `replay_in_steps`.
 
-    It starts from the newest of `snapshots` (offsets, ascending).
+    The search starts from the newest of the `snapshots`, which are offsets in ascending order.
     """
     found = load_newest_snapshot(files, directory, snapshots)
     producers, offset = found or (Producers(), segments[0].base_offset)
@@ -94,7 +99,7 @@ def find_in_steps(
 
 
 def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
-    """Apply the batches that begin in one window, and return the position of the next batch.
+    """Apply all batches that begin in one window, and return the position of the batch after them.
 
     Raises CorruptData if a batch is damaged.
     """
@@ -110,7 +115,8 @@ def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
         length = magic = producer_id = crc = 0
         if left >= _LOOK.size:
             length, magic, crc, producer_id = _LOOK.unpack_from(window, at)
-        # Old messages have no producer, but skipping them depends on their format.
+        # Old messages have no producer id, but their format determines where the next message
+        # begins.
         if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
             header = read_header(window, at)  # in an old format, or damaged
             length, producer_id = header.batch_length, header.producer_id

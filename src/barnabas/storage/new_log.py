@@ -64,8 +64,8 @@ class NewLog:
         from barnabas.storage.partition_metadata import write_topic_id
         from barnabas.storage.segment import Segment
 
-        # This must come before the directory is created, because otherwise both could survive a
-        # crash.
+        # Do this before the directory is created. Otherwise, a crash could leave the new directory
+        # together with the old checkpoint entries.
         self._forget_namesake()
         self._files.make_directory(self.path)
         begin_without_gaps(self._files, self.path)

@@ -105,8 +105,7 @@ class ProducerState:
         self._snapshot_offset = offset
 
     def void_snapshot(self) -> None:
-        """Drop a snapshot that has not been written yet, because the log is about to be truncated.
-        """
+        """Drop any snapshot that has not been written yet, before the log is truncated."""
         if self._due is not None:
             with self._due.lock:
                 self._due.is_void = True

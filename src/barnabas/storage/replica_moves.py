@@ -1,7 +1,7 @@
-"""Implements the store's part of moving replicas between log directories (KIP-113).
+"""Moves replicas of a store between its log directories (KIP-113).
 
-`future_logs` manages the files, in an order that survives a crash. This module replaces the current
-replica with the future one, and updates both directories' checkpoints.
+`future_logs` manages the files, and changes them in an order that survives a crash. This module
+replaces the current replica by the future replica and updates the checkpoints of both directories.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaMoves:
-    """Moves the logs of a store. A partition has at most one move in progress."""
+    """Moves the logs of a store. Only one move can be in progress for each partition."""
 
     __slots__ = ("_checkpoints", "_directories", "_futures", "_homes", "_logs", "_places")
 
@@ -43,35 +43,38 @@ class ReplicaMoves:
         self._checkpoints = checkpoints
 
     def prefer(self, name: TopicPartition, path: Path) -> None:
-        """Create the log, when it is needed, in this directory.
+        """Choose this directory for a log that will be created later.
 
-        Raises OSError if that is offline.
+        Raises OSError if the directory is offline.
         """
         self._places.prefer(name, self._directories.get(path))
 
     def place(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:
-        """Choose the path of the future replica. Raises OSError if the directory is offline."""
+        """Choose the path for the future replica. Raises OSError if the directory is offline."""
         return self._futures.place(self._logs[name], self._directories.get(path), unique)
 
     def lay_out(self, new: NewFuture) -> None:
-        """Create the future replica's files. Can run in a thread. Raises DirectoryError."""
+        """Create the files of the future replica. This may run in a thread. Raises DirectoryError.
+        """
         try:
-            # As with a new log, a crash must not leave it with the offsets of an earlier namesake
-            # in the directory.
+            # After a crash, the replica must not get the offsets of an earlier log with the same
+            # name in this directory. The same holds for new logs.
             self._checkpoints.forget(new.directory, new.name)
             self._futures.lay_out(new)
         except OSError as cause:
             raise DirectoryError(new.directory.path, cause) from cause
 
     def cut(self, name: TopicPartition, offset: int) -> None:
-        """Truncate any future replica where it diverged from the current one."""
+        """Truncate the future replica, if there is one, at the offset where it diverged from the
+        current one.
+        """
         self._futures.cut(name, offset, self._checkpoints.lower)
 
     def promote(self, name: TopicPartition) -> Log:
-        """Replace a log with its complete future replica, and return the replica.
+        """Replace a log by its future replica, which must be complete, and return that replica.
 
-        Once its new name is durable, call `FutureLogs.leave`, then `complete`. After a
-        DirectoryError, nothing has been replaced.
+        When the new name is durable, call `FutureLogs.leave` and then `complete`. If this raises
+        DirectoryError, the current replica is still in use.
         """
         current, source, future = self._logs[name], self._homes[name], self._futures.logs[name]
         target = self._futures.promote(name, current, source)
@@ -82,13 +85,13 @@ class ReplicaMoves:
         return future
 
     def complete(self, name: TopicPartition, source: Path) -> None:
-        """Make the end of a move durable. Can run in a thread.
+        """Make the end of a move durable. This may run in a thread.
 
         Raises DirectoryError, or OSError if a directory is offline.
         """
         left, home = self._directories.get(source), self._homes.get(name)
-        # First sync the rename of the replaced replica. While `.barnabas_moves` contains the
-        # partition, a start can tell which of two directories is valid.
+        # First sync the rename of the replaced replica. As long as `.barnabas_moves` lists the
+        # partition, a start can tell which of the two directories is valid.
         left.sync()
         self._checkpoints.write_in(left, *ALL)
         if home is not None:  # it has not been deleted
@@ -96,5 +99,6 @@ class ReplicaMoves:
             self._futures.on_completed(name, home)
 
     def checkpoint(self, path: Path) -> None:
-        """Write all checkpoints of one directory. Can run in a thread. Raises DirectoryError."""
+        """Write all checkpoints in one directory. This may run in a thread. Raises DirectoryError.
+        """
         self._checkpoints.write_in(self._directories.get(path), *ALL)

@@ -1,8 +1,9 @@
-"""Removes a log's oldest segments by log start offset, size and age (ST-6).
+"""Removes the oldest segments of a log because of the log start offset, the log's size or their age
+(ST-6).
 
-Only whole segments are removed, oldest first, and only below the high watermark, which the log
-start must not exceed. The active segment can be removed too, but must roll first. With the
-`compact` policy alone, size and age do not apply.
+Segments are removed as a whole, starting with the oldest, and only below the high watermark,
+because the log start must never be above it. The active segment can be removed as well, but the log
+has to roll first. If `compact` is the only cleanup policy, there are no limits on size and age.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from barnabas.storage.swap import Swaps
 
 
 class Bounds(NamedTuple):
-    """The offsets that limit retention."""
+    """The offsets that limit which segments can be removed."""
 
     log_start_offset: int
     high_watermark: int
@@ -27,9 +28,10 @@ class Bounds(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """The oldest segments, no longer retained, by the limit that each exceeds.
+    """Counts the oldest segments that can be removed, grouped by the limit that each of them
+    exceeds.
 
-    The limits are tried in this order: the log start offset, the size, the age.
+    The limits are checked in this order: log start offset, size, age.
     """
 
     by_start: int = 0
@@ -39,7 +41,7 @@ class Removal(NamedTuple):
 
     @property
     def segments(self) -> int:
-        """The total number of segments."""
+        """The total number of segments to remove."""
         return self.by_start + self.by_size + self.by_age
 
 
@@ -57,9 +59,10 @@ class Retention:
         self._swaps = swaps
 
     def removal(self, bounds: Bounds, config: LogConfig, wall_ms: int | None) -> Removal:
-        """Decide which of the oldest segments, including the active one, can be removed.
+        """Determine which of the oldest segments can be removed. The active segment may be among
+        them.
 
-        Without `wall_ms`, age is ignored.
+        If `wall_ms` is None, the age of segments is ignored.
         """
         segments = self._segments
         by_rules = "delete" in config.cleanup_policy.split(",")
@@ -72,14 +75,16 @@ class Retention:
         for i, segment in enumerate(segments):
             following = segments[i + 1] if i + 1 < len(segments) else None
             end_offset = following.base_offset if following else bounds.log_end_offset
-            # Keep everything above the high watermark, which the log start must not exceed. Keep an
-            # empty active segment: only another empty one would replace it.
+            # Keep all records above the high watermark, because the log start must not exceed it.
+            # Keep an empty active segment, because rolling would only replace it by another empty
+            # one.
             if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
                 break
-            # As in Kafka, remove a segment by size only if at least `retention.bytes` remain.
+            # As in Kafka, remove a segment because of the size only if at least `retention.bytes`
+            # remain after that.
             excess_bytes -= segment.size_bytes
-            # Remove the segment regardless of the policy: DeleteRecords has raised the log start
-            # above it.
+            # DeleteRecords has raised the log start above this segment, so remove it whatever the
+            # policy.
             if following is not None and end_offset <= bounds.log_start_offset:
                 by_start += 1
             elif excess_bytes >= 0:
@@ -92,20 +97,22 @@ class Retention:
         return Removal(by_start, by_size, by_age, size_bytes)
 
     def remove(self, count: int, due_ms: int) -> None:
-        """Remove the `count` oldest segments from the log; their files are removed at `due_ms`.
+        """Remove the `count` oldest segments from the log. Their files are removed at `due_ms`.
 
-        The log start has been raised above them, so no reader looks for their offsets.
+        The log start is already above these segments, so no reader looks for their offsets.
         """
-        # A sync in progress may find these files missing from this point on; that is not an error.
+        # From now on, a sync that is in progress may not find these files. That is not an error.
         self._durability.on_start_raised(self._segments[count].base_offset)
         self._swaps.undo()  # the swap may be about to replace one of these segments
         taken = self._segments.take_first(count)
         self._segments.discards.discard(taken, due_ms)
         for each in taken:
-            # A snapshot is needed only while the segment that follows it exists.
+            # A snapshot is not needed once the segment that begins at its offset has been removed.
             self._files.remove(snapshot_path(self._segments.directory, each.base_offset))
 
     def _newest_ms(self, segment: Segment) -> int:
-        """Return the segment's largest timestamp, or else the modification time of its file."""
+        """Return the largest timestamp in the segment. If there is none, return the modification
+        time of the log file.
+        """
         timestamp = segment.max_timestamp
         return timestamp if timestamp >= 0 else self._files.modified_ms(segment.path(LOG_SUFFIX))

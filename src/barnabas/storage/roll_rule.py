@@ -1,4 +1,4 @@
-"""Decides when a log rolls its active segment (ST-2).
+"""Decides when a log has to roll, that is, to start a new active segment (ST-2).
 
     size     the batch would take the segment beyond `segment.bytes`
     indexes  an index is full (`segment.index.bytes`), or the offset is too far from the segment's
@@ -21,20 +21,20 @@ from barnabas.storage.segment import Segment
 
 
 class RollRule(NamedTuple):
-    """A topic's limits on its segments."""
+    """The limits that a topic's configuration sets for the segments of a log."""
 
     segment_bytes: int
     segment_ms: int
     segment_jitter_ms: int
     index_entries: int
     time_index_entries: int
-    """One slot of the time index is reserved for the entry added on closing."""
+    """The capacity of the time index, minus one entry that is added when the segment is closed."""
 
     @classmethod
     def of(cls, config: LogConfig) -> RollRule:
         segment_ms = config.segment_ms
         if config.is_compacted:
-            # The active segment, which is never cleaned, must not grow older than the lag.
+            # The active segment is never cleaned, so it must not become older than the maximum lag.
             segment_ms = min(segment_ms, config.max_compaction_lag_ms)
         return cls(
             config.segment_bytes,
@@ -47,12 +47,14 @@ class RollRule(NamedTuple):
     def is_due(
         self, segment: Segment, size_bytes: int, last_offset: int, timestamp: int, wall_ms: int
     ) -> bool:
-        """Return whether a batch with this last offset and timestamp requires a new segment.
+        """Return whether a batch with this last offset and this timestamp has to go into a new
+        segment.
 
-        An empty segment accepts any batch whose offset its indexes can express. Age is measured by
-        the records' timestamps, or by the clock if the first batch has none.
+        An empty segment accepts any batch whose offset fits into the indexes. The age of a segment
+        is measured by the timestamps of its records. If the first batch has no timestamp, it is
+        measured by the clock.
         """
-        # The next segment would have this segment's name.
+        # A new segment would have the same name as this one.
         if not segment.size_bytes:
             return last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
         if (
@@ -68,18 +70,21 @@ class RollRule(NamedTuple):
                 segment.untimed_since_ms = wall_ms  # unset, or the clock was set back
             first, timestamp = segment.untimed_since_ms, wall_ms
         waited_ms = timestamp - first
-        # The default, `log.roll.jitter.ms=0`.
+        # `log.roll.jitter.ms=0` is the default.
         if not self.segment_jitter_ms:
             return waited_ms > self.segment_ms
-        # The jitter keeps the partitions of a topic from rolling and flushing at the same time.
-        # A hash of the name works as well as a random number, and is reproducible.
+        # The jitter prevents the partitions of a topic from rolling and flushing all at the same
+        # time. A hash of the name serves this purpose as well as a random number does, but can be
+        # reproduced.
         name = f"{segment.directory.name}/{segment.base_offset}"
         jitter_ms = zlib.crc32(name.encode()) % self.segment_jitter_ms
         return waited_ms > self.segment_ms - jitter_ms
 
 
 def is_overdue(segment: Segment, config: LogConfig, wall_ms: int) -> bool:
-    """Return whether the active segment contains a record that is due for compaction (KIP-354)."""
+    """Return whether the active segment contains a record that has to be compacted by now
+    (KIP-354).
+    """
     before_ms = wall_ms - config.max_compaction_lag_ms
     if before_ms <= 0 or not config.is_compacted or not segment.size_bytes:
         # with the default lag, do not open the segment's file

@@ -1,12 +1,14 @@
-"""Scans segments after a crash, to find the end of the valid data and to rebuild the indexes.
+"""Scans segments after a crash in order to find the end of the valid data and rebuild the indexes.
 
-Every batch is read and its checksum verified; the segment ends at the first batch that is damaged
-or does not continue the log. Indexes, epochs, producers and aborted transactions are found in the
-same pass, from the headers; only markers' records are read.
+Every batch is read and its checksum is verified. A segment ends before the first batch that is
+damaged or does not continue the log. The same pass also finds the index entries, epochs, producers
+and aborted transactions. The headers suffice for this; records are read only in transaction
+markers.
 
-With small batches, the work per batch dominates. Each header is therefore unpacked once, and
-nothing else is done unless it is due (an index entry, a new epoch, a marker). Of a producer's data
-batches, only the last ones matter, so only those are applied.
+If batches are small, most of the time is spent on the fixed cost of each batch. The header of a
+batch is therefore unpacked in one call, and more is done only if necessary, such as for an index
+entry, a new epoch or a marker. Only the last data batches of a producer matter, so the others are
+not applied.
 
     window   a block of the file, in which whole batches of the current format are taken one by one
     slowly   all other batches: larger than a window, of an old format, or damaged
@@ -37,10 +39,10 @@ from barnabas.storage.replay import apply_batch
 from barnabas.storage.segment import Located, Segment
 
 _LOOK = Struct(">qiibIhi8xqq").unpack_from
-"""Unpacks the header fields that a scan uses.
+"""Unpacks the header fields that are needed for a scan.
 
-They are base offset, length, leader epoch, magic, checksum, attributes, last offset delta, max
-timestamp and producer id.
+The fields are base offset, length, leader epoch, magic, checksum, attributes, last offset delta,
+max timestamp and producer id.
 """
 _MAGIC = 2
 _MIN_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
@@ -53,7 +55,7 @@ _NEXT_BYTES = 8
 
 
 class Scan:
-    """A scan of a log's segments, one after another."""
+    """Scans the segments of a log one after another."""
 
     __slots__ = (
         "_claimed",
@@ -73,10 +75,11 @@ class Scan:
         loading: Loading | None,
         window_bytes: int = _WINDOW_BYTES,
     ) -> None:
-        """`epochs` omits the epochs that begin in the part to be scanned; the file `claimed` those.
+        """`epochs` does not contain the epochs that begin in the part to be scanned. `claimed`
+        contains these epochs as they are stored in the file.
 
-        `interval_bytes` is the distance between index entries; as in Kafka, a scan measures it
-        differently from an append.
+        `interval_bytes` is the distance between index entries. As in Kafka, a scan does not measure
+        it in the same way as an append.
         """
         self._epochs = epochs
         self._claimed = claimed
@@ -88,10 +91,11 @@ class Scan:
     def rebuild(
         self, segment: Segment, producers: Producers, bound: int = _NO_BOUND
     ) -> tuple[int, int]:
-        """Rebuild the segment's indexes, and return the position and offset of its valid end.
+        """Rebuild the indexes of the segment, and return the position and the offset at which its
+        valid part ends.
 
-        `producers` are the producers at its start, and on return those at its end. `bound` is above
-        all of its offsets.
+        `producers` must be the producers at the start of the segment; they are updated to its end.
+        `bound` is above all offsets in the segment.
         """
         segment.forget_indexes()
         found = _Found(self, segment, producers, bound)
@@ -100,7 +104,8 @@ class Scan:
             begin = found.position
             window = file.pread(min(self._window_bytes, segment.size_bytes - begin), begin)
             found.take(window)
-            # The next batch is larger than the window or in an old format, or the log has ended.
+            # Either the next batch is larger than the window, or it is in an old format, or the log
+            # has ended.
             if found.position == begin and not found.take_slowly():
                 break
             if self._loading is not None:
@@ -109,16 +114,18 @@ class Scan:
         return found.position, found.next_offset
 
     def learn_epoch(self, epoch: int, base_offset: int) -> int:
-        """Process the first remaining batch of an epoch, and return the latest epoch.
+        """Process the first batch of an epoch that is left in the log, and return the latest epoch.
 
-        If compaction removed earlier batches, only the file contains the epoch's start. Otherwise,
-        the file may describe records that have since been truncated.
+        If compaction has removed earlier batches of the epoch, only the file shows where the epoch
+        starts. Otherwise, the file is not used, because it may describe records that have been
+        truncated since.
         """
         epochs = self._epochs
-        # This epoch is known: epochs never decrease along a log.
+        # Epochs never decrease in a log, so this epoch is already known.
         if epoch <= epochs.latest:
             return epochs.latest
-        # The file may contain epochs between the two, whose batches compaction has removed.
+        # The file may contain epochs between these two. Compaction has removed all batches of such
+        # epochs.
         for claimed in self._claimed:
             if (
                 epochs.latest < claimed.epoch <= epoch
@@ -138,7 +145,7 @@ class Scan:
         return self._interval_bytes
 
     def advance_to(self, offset: int) -> None:
-        """Note that the log was scanned up to this offset."""
+        """Record that the log has been scanned up to this offset."""
         self._scanned_to = offset
 
 
@@ -171,11 +178,11 @@ class _Found:
         self.next_offset = segment.base_offset
 
     def take(self, window: bytes) -> None:
-        """Take the batches in these bytes, which start at `position`.
+        """Process the batches in these bytes, which begin at `position`.
 
-        Stops at the first incomplete or invalid batch.
+        Processing stops before the first batch that is incomplete or invalid.
         """
-        # Local variables are faster than attributes, and this runs for each batch.
+        # This runs for every batch, so use local variables, which are faster than attributes.
         begin, next_offset = self.position, self.next_offset
         newest, latest = self._newest, self._scan.latest_epoch
         highest = self._highest
@@ -206,7 +213,7 @@ class _Found:
             if timestamp > newest:
                 newest = self._newest = timestamp
                 self._newest_at = last_offset
-            # When Kafka rebuilds an index, it counts this distance from entry to entry.
+            # When Kafka rebuilds an index, it measures the distance from one entry to the next.
             if at > index_at:
                 self._index(last_offset, begin + at)
                 index_at = at + self._scan.interval_bytes
@@ -215,8 +222,8 @@ class _Found:
                 latest = self._scan.learn_epoch(epoch, offset)
             if producer_id >= 0:
                 recent = recent_of(producer_id)
-                # The data of a transaction must be applied before its marker; the first batch
-                # creates the queue.
+                # All data of a transaction must be applied before its marker. The queue is created
+                # for the first batch.
                 if recent is None or attributes & _MARKED:
                     self._take_producers(producer_id, attributes, window, at)
                 else:
@@ -226,15 +233,16 @@ class _Found:
         self.position, self.next_offset = begin + at, next_offset
 
     def take_slowly(self) -> bool:
-        """Take the batch at `position`, of any size, and old messages up to the next one.
+        """Process the batch at `position`, whatever its size, and any old messages before the next
+        batch.
 
-        Returns whether it took any.
+        Returns whether anything was processed.
         """
         begin = self.position
         for batch in _whole_batches(self._segment, begin):
             position, header = batch
             last_offset = header.last_offset
-            # Distrust the bytes after a batch that does not continue the log.
+            # If a batch does not continue the log, do not trust anything after it.
             if header.base_offset < self.next_offset or last_offset < header.base_offset:
                 break
             if last_offset > self._highest or not self._is_followed(batch):
@@ -253,10 +261,11 @@ class _Found:
         return self.position > begin
 
     def _is_followed(self, batch: Located) -> bool:
-        """Return whether any next batch begins above the end of this one.
+        """Return whether there is a next batch and it begins above the end of this batch.
 
-        No checksum covers the base offset. A damaged offset that is too high leaves a gap, as
-        compaction does, but the next batch then seems to start within this one.
+        The base offset is not covered by a checksum. If a damaged offset is too high, it leaves a
+        gap that could also be due to compaction. However, the next batch then seems to start within
+        this one.
         """
         position, header = batch
         if header.base_offset == self.next_offset or header.magic != _MAGIC:
@@ -265,14 +274,14 @@ class _Found:
         return len(following) < _NEXT_BYTES or _BASE_OFFSET(following)[0] > header.last_offset
 
     def complete(self) -> None:
-        """Complete the segment, which ends at the current position."""
+        """Complete the segment, whose valid part ends at the current position."""
         self._apply_recent()
         self._segment.learn_max_timestamp(self._newest, self._newest_at)
         self._segment.index_time()
         self._advance_scan(self.next_offset)
 
     def _advance_scan(self, next_offset: int) -> None:
-        """Advance the scan if a batch was found; an epoch may begin before it."""
+        """Advance the scan if a batch was found, because an epoch may begin before it."""
         if next_offset > self._segment.base_offset:
             self._scan.advance_to(next_offset)
 
@@ -286,17 +295,18 @@ class _Found:
     # --- producers -------------------------------------------------------------------------------
 
     def _take_producers(self, producer_id: int, attributes: int, window: bytes, at: int) -> None:
-        """Process a producer's first batch, or one that may begin or end a transaction."""
+        """Process a batch that is the producer's first one or that may begin or end a transaction.
+        """
         if attributes & _MARKED:
             self._apply(producer_id, Located(self.position + at, read_header(window, at)))
             return
-        # Limit the memory for a log with very many producers.
+        # A log may have very many producers, so limit the memory used for their batches.
         if len(self._recent) >= _MOST_RECENT:
             self._apply_recent()
         self._recent[producer_id] = deque([window[at : at + HEADER_BYTES]], KEPT_BATCHES)
 
     def _apply(self, producer_id: int, batch: Located) -> None:
-        """Apply the waiting batches of a producer, then this batch."""
+        """Apply the queued batches of a producer, and then this batch."""
         for raw in self._recent.pop(producer_id, ()):
             self._apply_header(raw)
         aborted = apply_batch(self._producers, self._segment, batch)
@@ -315,7 +325,9 @@ class _Found:
 
 
 def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
-    """Yield a segment's batches, from a position up to the first truncated or damaged one."""
+    """Yield the batches of a segment from a position up to the first batch that is truncated or
+    damaged.
+    """
     file = segment.open_file()
     size = segment.size_bytes
     window = b""
@@ -330,7 +342,7 @@ def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
             return
         if position + header.size_bytes > size:
             return
-        # The batch extends beyond the window. Read all of it to verify its checksum.
+        # The batch does not fit into the window. Read the whole batch to verify its checksum.
         if at + header.size_bytes > len(window):
             window = file.pread(max(_WINDOW_BYTES, header.size_bytes), position)
             begin, at = position, 0

@@ -1,7 +1,8 @@
-"""Searches for records by timestamp: first in the time indexes, then in the log (ST-4).
+"""Searches for records by timestamp, using first the time indexes and then the log (ST-4).
 
-The time index contains an offset below which everything is older than the timestamp. From that
-offset on, batch headers are read until one may contain the record. Only that batch is decoded.
+The time index returns an offset below which all records are older than the timestamp. From that
+offset on, batch headers are read until a batch is found that may contain the record. Only that
+batch is decoded.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LARGEST = 2**63 - 1
 
 
 class Found(NamedTuple):
-    """A record that a search found."""
+    """A record that was found by a search."""
 
     offset: int
     timestamp: int
@@ -28,9 +29,11 @@ class Found(NamedTuple):
 def find_timestamp(
     segments: Sequence[Segment], timestamp_ms: int, start_offset: int
 ) -> Found | None:
-    """Return the first record at or after `start_offset` that is not older than the timestamp."""
+    """Return the first record at or above `start_offset` whose timestamp is not older than the
+    given one.
+    """
     for segment in segments:
-        # The time index may be missing if no record has a timestamp. Search the log.
+        # If no record has a timestamp, there may be no time index, so search the log itself.
         if segment.size_bytes and (segment.max_timestamp >= timestamp_ms or _is_blind(segment)):
             found = _find_in(segment, timestamp_ms, start_offset)
             if found is not None:
@@ -39,11 +42,13 @@ def find_timestamp(
 
 
 def find_newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
-    """Return the first record from `start_offset` on with the segments' largest timestamp."""
+    """Return the first record at or above `start_offset` that has the largest timestamp in these
+    segments.
+    """
     best: Found | None = None
-    # Start with the largest timestamps, so that most segments need not be read.
+    # Start with the segment that has the largest timestamp, so that most segments need not be read.
     for segment in sorted(segments, key=lambda each: each.max_timestamp, reverse=True):
-        # In this order, no later segment can contain a newer record.
+        # The segments are sorted, so none of the remaining ones can contain a newer record.
         if best is not None and segment.max_timestamp < best.timestamp:
             break
         found = _find_newest_in(segment, start_offset)
@@ -57,14 +62,15 @@ def _is_better(one: Found, other: Found) -> bool:
 
 
 def _find_newest_in(segment: Segment, start_offset: int) -> Found | None:
-    """Search one segment for the newest record.
+    """Search for the newest record in one segment.
 
-    If the one with the segment's largest timestamp is below the log start, the rest is scanned.
+    If the record with the segment's largest timestamp is below the log start, the rest of the
+    segment is scanned.
     """
     timestamp_ms = segment.max_timestamp
     if timestamp_ms < 0:
         return None
-    # No earlier batch can contain the record: the index would point to it.
+    # An earlier batch cannot contain the record, because then the index would point to that batch.
     offset = segment.offset_of_max_timestamp
     best: Found | None = None
     for batch in segment.headers(segment.index_position(max(offset, start_offset))):
@@ -90,15 +96,15 @@ def _is_blind(segment: Segment) -> bool:
 
 
 def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | None:
-    # Everything before the entry is older than the timestamp (ST-4).
+    # All records before this entry are older than the timestamp (ST-4).
     entry = segment.time_index.floor(timestamp_ms - 1)
     offset = segment.base_offset + (entry[1] if entry else 0)
     for batch in segment.headers(segment.index_position(max(offset, start_offset))):
         if batch.header.max_timestamp < timestamp_ms or batch.header.last_offset < start_offset:
             continue
         for record in _records(segment, batch):
-            # Timestamps may decrease within a batch. As in Kafka, return the first match in offset
-            # order.
+            # Timestamps may decrease within a batch. As in Kafka, return the matching record with
+            # the lowest offset.
             if record.timestamp >= timestamp_ms and record.offset >= start_offset:
                 return _found(record, batch)
     return None
@@ -112,7 +118,9 @@ def _found(record: Record, batch: Located) -> Found:
 
 
 def _records(segment: Segment, batch: Located) -> list[Record]:
-    """Return the batch's records, including control records, which also have offsets and times."""
+    """Return the records in the batch. This includes control records, which also have offsets and
+    timestamps.
+    """
     raw = segment.read_batch(batch.position, batch.header.size_bytes)
     if len(raw) < batch.header.size_bytes:
         raise CorruptData(f"{segment.path('.log')} ends inside the batch at {batch.position}")

@@ -1,10 +1,10 @@
-"""Stores the latest trusted wall time in each log directory.
+"""Stores the latest wall time that could be trusted in each log directory.
 
     .barnabas_clock     milliseconds since the epoch, as decimal digits
 
-At startup, a broker compares the clock with this time. The file is replaced and synced
-periodically, because the clock may be wrong after a power failure. If no file is readable, the
-clock is trusted.
+At startup, a broker compares the clock with the stored time, because the clock may be wrong after a
+power failure. The file is replaced and synced from time to time. If none of the files can be read,
+the broker trusts the clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _MOST_DIGITS = 15  # the year 33658
 
 
 def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
-    """Return the latest time (ms) stored in these directories, or None. They need not exist."""
+    """Return the latest time (ms) stored in these directories, or None. The directories need not
+    exist.
+    """
     found = []
     for each in directories:
         try:
@@ -38,6 +40,6 @@ def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
 
 
 def write_seen_ms(files: Files, directories: Iterable[Path], wall_ms: int) -> None:
-    """Replace the stored time in each directory. Raises OSError."""
+    """Replace the time stored in each directory. Raises OSError."""
     for each in directories:
         replace_file(files, each / FILE_NAME, b"%d" % wall_ms)

@@ -1,14 +1,15 @@
-"""Implements a segment: one `.log` file with its indexes.
+"""Implements a segment, which consists of a `.log` file and its indexes.
 
-A segment contains record batches in ascending order of offsets, from `base_offset` on. The file is
-named after that offset, in 20 digits. Offsets count records, positions count bytes; in the index
-files, offsets are relative to the base.
+A segment contains record batches with increasing offsets, starting at `base_offset`. The name of
+the file is this offset, written with 20 digits. Offsets count records, whereas positions count
+bytes. The index files contain offsets relative to the base offset.
 
-Appends are staged: they update the state immediately, and `write_staged` writes all of them to the
-file with one system call. The log calls it before reading the file.
+An append first stages the batch, which updates the state of the segment immediately. `write_staged`
+then writes all staged batches to the file in one system call. The log calls it before the file is
+read.
 
-Invariant: `size_bytes` is where the last whole batch ends, including staged batches. A segment has
-no roles, epochs or producers, and does not validate batches.
+Invariant: `size_bytes` is the position at which the last whole batch ends, including staged
+batches. A segment does not handle roles, epochs or producers, and it does not validate batches.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ def segment_path(directory: Path, base_offset: int, suffix: str) -> Path:
 
 
 def base_offset_in(name: str) -> int | None:
-    """Return the base offset at the start of a segment's file name; None for any other file.
+    """Return the base offset with which the name of a segment file starts, or None if this is
+    another kind of file.
 
-    As in Kafka, it has twenty digits; an offset never needs more than nineteen.
+    As in Kafka, the number must have twenty digits, although no offset needs more than nineteen.
     """
     digits = name.partition(".")[0]
     if len(digits) != _NAME_DIGITS or not digits.isascii() or not digits.isdecimal():
@@ -57,27 +59,28 @@ def base_offset_in(name: str) -> int | None:
 
 
 class Located(NamedTuple):
-    """A batch in a segment, with its position."""
+    """A batch in a segment and its position."""
 
     position: int
     header: BatchHeader
 
 
 class DamagedBatch(CorruptData):
-    """Raised if a batch header in a segment is invalid."""
+    """Raised if the header of a batch in a segment is invalid."""
 
     def __init__(
         self, path: Path, position: int, cause: CorruptData, offset: int | None = None
     ) -> None:
         super().__init__(f"{path}, byte {position}: {cause}")
         self.position = position
-        """The position where the batch begins."""
+        """The position at which the damaged batch begins."""
         self.offset = offset
-        """The offset after the previous batch; None if the search began with this batch."""
+        """The offset after the batch before it, or None if the search began with the damaged batch.
+        """
 
 
 class Segment:
-    """A segment of an open log; its file descriptors are opened and closed as needed."""
+    """A segment of an open log. Its file descriptors are opened when needed and closed later."""
 
     __slots__ = (
         "_file",
@@ -104,10 +107,10 @@ class Segment:
         self.directory = directory
         self.size_bytes = sizes.log
         self.untimed_since_ms: int | None = None
-        """When the first batch was appended after a batch without a timestamp."""
+        """The time at which the first batch was appended if it had no timestamp, otherwise None."""
         self.bytes_since_index = 0  # as in Kafka, this restarts with each opening
         self.staged: list[Bytes] = []
-        """The unwritten batches at the end of the segment."""
+        """The batches at the end of the segment that have not been written yet."""
         self.offset_index = SparseIndex(
             files,
             self.path(OFFSET_INDEX_SUFFIX),
@@ -125,8 +128,8 @@ class Segment:
         self._first_timestamp: int | None = None
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
-        # Batch positions by base offset, from the last appends and reads. They save a reader that
-        # follows the log a system call.
+        # The positions of batches by base offset, taken from the latest appends and reads. They
+        # save a system call for a reader that follows the log.
         self._marks: dict[int, int] = {}
 
     @classmethod
@@ -140,7 +143,7 @@ class Segment:
             for path in paths:
                 files.write(path, b"")
         except OSError:
-            # The log can continue without this segment.
+            # The log can go on without this segment, so remove its files.
             for path in paths:
                 files.remove(path)
             raise
@@ -151,7 +154,7 @@ class Segment:
 
     @property
     def files(self) -> Files:
-        """The disk on which the segment is stored."""
+        """The disk that stores the segment."""
         return self._files
 
     # --- append ----------------------------------------------------------------------------------
@@ -176,7 +179,7 @@ class Segment:
         newest = self._max_timestamp
         if newest is None:
             newest = self.max_timestamp
-        # As in Kafka, the first batch with the largest timestamp counts.
+        # If several batches have the largest timestamp, the first one counts, as in Kafka.
         if timestamp > newest:
             self._max_timestamp = timestamp
             self._offset_of_max_timestamp = last_offset
@@ -184,11 +187,11 @@ class Segment:
             self._first_timestamp = timestamp
         staged = self.staged
         if not staged:
-            # A reader that follows the log waits at the position where this write starts.
+            # A reader that follows the log continues at the position at which this write starts.
             self._mark(base_offset, position)
         staged.append(batch)
         self.size_bytes = position + size
-        # As in Kafka, the entry is for the batch that follows a whole interval (ST-3).
+        # As in Kafka, the entry points to the first batch after a whole interval (ST-3).
         if self.bytes_since_index > index_interval_bytes:
             self.offset_index.append(last_offset - self.base_offset, position)
             self.index_time()
@@ -207,7 +210,7 @@ class Segment:
         return AbortedIndex(self._files, self.path(ABORTED_INDEX_SUFFIX), stored)
 
     def index_aborted(self, aborted: Aborted) -> None:
-        """Index an aborted transaction whose marker was just appended."""
+        """Add an aborted transaction, whose marker was just appended, to the index."""
         if self.aborted is None:
             self.aborted = self._aborted_index(0)
         self.aborted.append(aborted)
@@ -236,7 +239,7 @@ class Segment:
 
     @property
     def offset_of_max_timestamp(self) -> int:
-        """The last offset of the batch with the largest timestamp."""
+        """The last offset of the batch that has the largest timestamp."""
         return self._offset_of_max_timestamp if self.max_timestamp >= 0 else self.base_offset
 
     @property
@@ -249,7 +252,7 @@ class Segment:
         return self._first_timestamp
 
     def learn_from(self, copy: Segment) -> None:
-        """Adopt the largest timestamp that a thread read from a copy."""
+        """Copy the largest timestamp from a copy of this segment that a thread has read."""
         # An append may since have set it from more batches than the copy has.
         if self._max_timestamp is None and copy._max_timestamp is not None:
             self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
@@ -264,9 +267,9 @@ class Segment:
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
         """Yield the batches between `position` and `end`, both batch boundaries.
 
-        Raises DamagedBatch. No checksum covers the batch length. A damaged length that is too large
-        must not end the search: the reader would continue in the next segment and skip the rest of
-        this one.
+        Raises DamagedBatch. The length of a batch is not covered by a checksum. If a damaged length
+        is too large, the search must not simply end, because the reader would then continue in the
+        next segment and skip the rest of this one.
         """
         assert not self.staged, "staged batches are not in the file"
         end = self.size_bytes if end is None else end
@@ -355,11 +358,11 @@ class Segment:
     def locate(self, offset: int, bound: int = _MAX_OFFSET) -> int | None:
         """Find the position of the first batch ending at or after `offset`; None if there is none.
 
-        `bound` is above all offsets of the segment. Raises DamagedBatch if a batch before it is
+        `bound` must be above all offsets in the segment. Raises DamagedBatch if an earlier batch is
         damaged.
         """
         position = self._marks.get(offset)
-        # Readers that follow the log find their position among the marks.
+        # For a reader that follows the log, the position is among the marks.
         if position is not None:
             return position
         entry = self.offset_index.floor(offset - self.base_offset)
@@ -368,8 +371,8 @@ class Segment:
         for found in self.headers(position):
             header = found.header
             last_offset = header.base_offset + header.last_offset_delta
-            # This is a gap or a damaged offset. Only a slower scan of the neighbouring batches can
-            # show which.
+            # Either there is a gap or an offset is damaged. A slower scan of the adjacent batches
+            # will show which is the case.
             if header.base_offset != expected and (
                 found.position != position or last_offset != self.base_offset + indexed
             ):
@@ -401,15 +404,15 @@ class Segment:
         return end_offset
 
     def index_position(self, offset: int) -> int:
-        """Return the position from which a scan for `offset` begins (ST-3)."""
+        """Return the position at which a scan for `offset` has to start (ST-3)."""
         entry = self.offset_index.floor(offset - self.base_offset)
         return entry[1] if entry else 0
 
     def boundary(self, start: int, limit: int, end: int) -> int:
-        """Return the last batch boundary from `start` to `limit`.
+        """Return the last boundary between batches in the range from `start` to `limit`.
 
-        `start` and `end` are batch boundaries; `limit` is below `end`. The search ends at a damaged
-        batch, and raises DamagedBatch if that batch begins at `start`.
+        `start` and `end` must be batch boundaries, and `limit` must be below `end`. The search ends
+        before a damaged batch. If that batch begins at `start`, DamagedBatch is raised.
         """
         entry = self.offset_index.floor_by_second(limit)
         position = max(start, entry[1] if entry else 0)
@@ -438,11 +441,11 @@ class Segment:
         return FileSlice(self._file or self.open_file(), start, end - start)
 
     def read_batch(self, position: int, size: int) -> bytes:
-        """Read a whole batch; the result is shorter only if the file is."""
+        """Read a whole batch. The result is too short if the file is too short."""
         return (self._file or self.open_file()).pread(size, position)
 
     def is_cold(self, offset: int) -> bool:
-        """Return whether `locate` may have to wait for the disk."""
+        """Return whether `locate` might have to wait for the disk."""
         if self._file is None:
             return True
         if offset in self._marks:
@@ -456,11 +459,11 @@ class Segment:
 
     @property
     def is_closed(self) -> bool:
-        """True if the next read must open the log file."""
+        """True if the log file must be opened for the next read."""
         return self._file is None
 
     def copy(self) -> Segment:
-        """Return a copy that a thread can read: the same files, at their current sizes."""
+        """Return a copy for a thread to read. It uses the same files with their current sizes."""
         copy = Segment(
             self._files,
             self.directory,
@@ -478,7 +481,7 @@ class Segment:
     # --- the files -------------------------------------------------------------------------------
 
     def forget_indexes(self) -> None:
-        """Clear the indexes; they will be rebuilt from the log."""
+        """Clear the indexes, which will be rebuilt from the log."""
         self.offset_index.clear()
         self.time_index.clear()
         if self.aborted is not None:
@@ -488,8 +491,8 @@ class Segment:
     def cut(self, position: int) -> None:
         """Truncate the log durably at `position`; the indexes must not extend beyond it.
 
-        After a power failure, truncated records must not reappear next to newer records: their
-        checksums are valid, but other replicas lack them.
+        After a power failure, the removed records must not reappear among newer records. Their
+        checksums would be valid, but other replicas do not have these records.
         """
         self.open_file().truncate(position)
         self._files.sync(self.path(LOG_SUFFIX))
@@ -497,9 +500,9 @@ class Segment:
         self._marks.clear()
 
     def truncate(self, offset: int) -> bool:
-        """Truncate the segment and its indexes before the batch that contains `offset`.
+        """Truncate the segment and its indexes at the start of the batch that contains `offset`.
 
-        Returns whether this removed anything. `Cut` truncates the file itself.
+        Returns whether anything was removed. The file itself is truncated by `Cut`.
         """
         position: int | None
         try:
@@ -518,11 +521,11 @@ class Segment:
             self._marks.clear()
         self._first_timestamp = self._max_timestamp = self.untimed_since_ms = None
         self.bytes_since_index = 0
-        # No search is needed: the batch with the largest timestamp is kept.
+        # The batch with the largest timestamp is not removed, so there is no need to search.
         if newest_at < offset:
             self.learn_max_timestamp(newest, newest_at)
             return position is not None
-        # The last entry of the time index does not cover later batches.
+        # The last entry of the time index may not cover the batches after it.
         known = self.max_timestamp
         for found in self.headers(self.index_position(self._offset_of_max_timestamp)):
             if found.header.max_timestamp > known:
@@ -542,15 +545,15 @@ class Segment:
             self._file.truncate(self.size_bytes)  # left by a torn write
 
     def paths(self) -> list[Path]:
-        """Return the paths of the segment's files, the log file first."""
-        # Each flush needs these paths, and reusing a path is cheaper than creating one.
+        """Return the paths of all files of the segment, starting with the log file."""
+        # Every flush needs these paths, and it is cheaper to reuse a path than to create one.
         paths = [self.path(LOG_SUFFIX), self.offset_index.path, self.time_index.path]
         if self.aborted is not None and self.aborted.has_file:
             paths.append(self.aborted.path)
         return paths
 
     def on_renamed(self, directory: Path) -> None:
-        """Use the directory's new name."""
+        """Switch to the new name of the directory."""
         self.directory = directory
         self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
         self.time_index.path = self.path(TIME_INDEX_SUFFIX)
@@ -569,9 +572,9 @@ class Segment:
             self.aborted.release()
 
     def need_descriptors(self) -> None:
-        """Raise OSError if not even a few files can be opened.
+        """Raise OSError if it is impossible to open even a few files.
 
-        Call this before work that cannot be interrupted.
+        Call this before work that must not be interrupted.
         """
         held: list[File] = []
         try:
@@ -582,14 +585,14 @@ class Segment:
                 each.release()
 
     def open_file(self) -> File:
-        """Return the log file, opening it if necessary."""
+        """Return the log file. The file is opened if it is not open yet."""
         if self._file is None:
             self._file = self._files.open(self.path(LOG_SUFFIX))
         return self._file
 
 
 class Sizes(NamedTuple):
-    """The sizes of a segment's files in bytes; 0 for a missing file."""
+    """The sizes (bytes) of a segment's files. If a file does not exist, its size is 0."""
 
     log: int
     offset_index: int

@@ -1,9 +1,9 @@
-"""Manages the segments of a log, oldest first; the last one is active.
+"""Manages the segments of a log from the oldest to the newest, which is the active segment.
 
-The module finds the segment for an offset, keeps few files open (the active segment and the last
-ones read), and manages discarded files. Invariant: there is always at least one segment, base
-offsets increase, and each segment ends before the next one starts. Reads return whole batches as
-file slices.
+This module finds the segment that contains an offset, limits the number of open files (the active
+segment and those read most recently), and manages discarded files. Invariant: there is always at
+least one segment, base offsets increase, and each segment ends before the next one starts. Reads
+return whole batches as file slices.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def _base_offset(segment: Segment) -> int:
 
 
 class Segments(Sequence[Segment]):
-    """The segments of a log. Staged batches must be written before anything is read."""
+    """The segments of a log. All staged batches must be written before the segments are read."""
 
     __slots__ = ("_all", "_files", "_opened", "_rested_at", "active", "directory", "discards")
 
     def __init__(self, files: Files, directory: Path, found: list[Segment]) -> None:
-        """Use the segments `found` on disk (at least one)."""
+        """Use the segments that were `found` on disk. There must be at least one."""
         self.directory = directory
         self.active = found[-1]
         self._all = found
@@ -63,7 +63,7 @@ class Segments(Sequence[Segment]):
         return sum(segment.size_bytes for segment in self._all)
 
     def begin(self, base_offset: int) -> Segment:
-        """Add a new active segment."""
+        """Add a new segment, which becomes the active one."""
         segment = Segment.create(self._files, self.directory, base_offset)
         rolled, self.active = self.active, segment
         self._all.append(segment)
@@ -82,9 +82,9 @@ class Segments(Sequence[Segment]):
     ) -> list[FileSlice]:
         """Return whole batches below `end_offset`, starting with the one that contains `offset`.
 
-        The offset must exist. The total is at most `max_bytes`, but with `at_least_one_batch`, a
-        larger first batch is returned. The result ends before a damaged header. If that is the
-        first header, raises DamagedBatch.
+        The offset must exist. The total size is at most `max_bytes`. With `at_least_one_batch`, the
+        first batch is returned even if it is larger. If a header is damaged, the result ends before
+        it. If the first header is damaged, DamagedBatch is raised.
         """
         slices: list[FileSlice] = []
         try:
@@ -95,25 +95,26 @@ class Segments(Sequence[Segment]):
                 try:
                     end = self._end_position(i, end_offset)
                 except DamagedBatch as damaged:
-                    # Return the batches before the damage; the next read raises the error.
+                    # Return the batches before the damaged one. The next read raises the error.
                     if damaged.position <= (start or 0) and not slices:
                         raise
                     end = damaged.position
                 start = end if start is None else start
                 size = end - start
-                # End at the last batch that fits: the rest of this segment exceeds the limit.
+                # The rest of this segment exceeds the limit, so end with the last batch that fits.
                 if size > max_bytes:
                     end = start
                     if max_bytes > 0:
                         end = segment.boundary(start, start + max_bytes, start + size)
-                    # KIP-74: send the whole first batch, or a consumer would be stuck at it.
+                    # KIP-74: return the whole first batch even if it is too large. Otherwise, a
+                    # consumer could never get past it.
                     if end == start and at_least_one_batch and not slices:
                         end = start + next(segment.headers(start)).header.size_bytes
                 if end > start:
                     slices.append(segment.slice(start, end))
                     max_bytes -= end - start
-                # Continue in the next segment only after a complete one: a response must not have
-                # holes.
+                # A response must not have holes, so continue in the next segment only if this one
+                # was read completely.
                 if end < segment.size_bytes or i + 1 == len(self._all) or max_bytes <= 0:
                     return slices
                 i, start = i + 1, 0
@@ -123,9 +124,9 @@ class Segments(Sequence[Segment]):
             raise
 
     def is_cold(self, offset: int, max_bytes: int) -> bool:
-        """Return whether a read at this offset may have to wait for the disk."""
+        """Return whether a read at this offset might have to wait for the disk."""
         active = self.active
-        # Fast path for most reads: the active segment needs no bisection.
+        # Most reads are from the active segment, which needs no bisection.
         if offset >= active.base_offset:
             return active.is_cold(offset)
         i = bisect_right(self._all, offset, key=_base_offset) - 1
@@ -135,16 +136,17 @@ class Segments(Sequence[Segment]):
         max_bytes -= segment.size_bytes - segment.index_position(offset)
         while max_bytes >= 0 and i + 1 < len(self._all):
             i += 1
-            # Opening a file can wait for the disk even if its pages are cached.
+            # Opening a file may have to wait for the disk even if the file's pages are cached.
             if self._all[i].size_bytes and self._all[i].is_closed:
                 return True
             max_bytes -= self._all[i].size_bytes
         return False
 
     def batch_begin(self, offset: int) -> int:
-        """Return the base offset of the batch that contains the offset, or the offset if none does.
+        """Return the base offset of the batch that contains the offset. If no batch contains it,
+        return the offset.
 
-        The offset is not below the first segment.
+        The offset must not be below the first segment.
         """
         segment = self._all[self._index_of(offset)]
         try:
@@ -156,7 +158,7 @@ class Segments(Sequence[Segment]):
         return min(offset, next(segment.headers(position)).header.base_offset)
 
     def _bound(self, i: int, log_end_offset: int) -> int:
-        """Return an upper bound for the offsets in segment `i`."""
+        """Return an upper bound for the offsets in segment i."""
         return self._all[i + 1].base_offset if i + 1 < len(self._all) else log_end_offset
 
     def _index_of(self, offset: int) -> int:
@@ -168,14 +170,14 @@ class Segments(Sequence[Segment]):
         return i
 
     def _end_position(self, i: int, end_offset: int) -> int:
-        """Return the position in segment `i` at which a reader must stop."""
+        """Return the position in segment i at which a reader has to stop."""
         segment = self._all[i]
         following = i + 1
         if following < len(self._all):
             self._keep_open(segment)
             if end_offset >= self._all[following].base_offset:
                 return segment.size_bytes
-        # The reader wants the whole log, so it stops at the end of the active segment.
+        # The reader may read the whole log, so it stops at the end of the active segment.
         elif end_offset == NO_END:
             return segment.size_bytes
         if end_offset <= segment.base_offset:
@@ -184,26 +186,30 @@ class Segments(Sequence[Segment]):
         return segment.size_bytes if end is None else end
 
     def _keep_open(self, segment: Segment) -> None:
-        """Keep the files of the most recently read rolled segments open; close the others."""
+        """Keep the files of the rolled segments that were read most recently open, and close all
+        others.
+        """
         opened = self._opened
         if segment not in opened:
-            # Otherwise, a broker with many partitions would run out of descriptors.
+            # If all files stayed open, a broker with many partitions would run out of descriptors.
             if len(opened) == _OPEN_ROLLED:
                 opened[0].release()
             self._opened = (*opened[1 - _OPEN_ROLLED :], segment)
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that overlap the offsets from `start` to below `end`."""
+        """Return the aborted transactions that overlap the range from `start` up to, but not
+        including, `end`.
+        """
         found: list[AbortedTransaction] = []
         for segment in self._all[max(0, bisect_right(self._all, start, key=_base_offset) - 1) :]:
-            # No later segment can contain a transaction that overlaps the range; see `collect`.
+            # Later segments contain no transaction that overlaps the range; see `collect`.
             if segment.aborted is not None and segment.aborted.collect(start, end, found):
                 break
         self.close_searched()
         return found
 
     def close_searched(self) -> None:
-        """Close the segments that a search may have opened."""
+        """Close all segments that may have been opened by a search."""
         for segment in self._all[:-1]:
             if segment not in self._opened:
                 segment.release()
@@ -211,7 +217,7 @@ class Segments(Sequence[Segment]):
     # --- change ----------------------------------------------------------------------------------
 
     def take_first(self, count: int) -> list[Segment]:
-        """Remove and return the `count` oldest segments; at least one segment is left."""
+        """Remove the `count` oldest segments and return them. At least one segment must remain."""
         taken = self._all[:count]
         assert len(taken) < len(self._all), "a log has a segment"
         del self._all[:count]
@@ -219,7 +225,9 @@ class Segments(Sequence[Segment]):
         return taken
 
     def take_from(self, offset: int) -> list[Segment]:
-        """Remove and return the segments at or after the offset, except the first one."""
+        """Remove the segments that begin at or above the offset and return them. The first segment
+        is never removed.
+        """
         i = max(1, bisect_left(self._all, offset, key=_base_offset))
         taken = self._all[i:]
         del self._all[i:]
@@ -228,7 +236,9 @@ class Segments(Sequence[Segment]):
         return taken
 
     def replace_all(self, base_offset: int) -> list[Segment]:
-        """Remove and return all segments, and start with an empty one at an offset."""
+        """Remove all segments and return them. The log starts again with an empty segment at an
+        offset.
+        """
         taken, self._all = self._all, []
         self._close(taken)
         self.active = Segment.create(self._files, self.directory, base_offset)
@@ -236,19 +246,22 @@ class Segments(Sequence[Segment]):
         return taken
 
     def has(self, some: Sequence[Segment]) -> bool:
-        """Return whether the log contains these segments, adjacent, in order and inactive."""
+        """Return whether the log contains exactly these segments in a row and none of them is the
+        active one.
+        """
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         found = self._all[i : i + len(some)]
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)
 
     def replace(self, some: Sequence[Segment], new: Segment) -> None:
-        """Replace these adjacent segments with one that contains their remaining batches."""
+        """Replace these adjacent segments with one segment that contains their remaining batches.
+        """
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         self._all[i : i + len(some)] = [new]
         self._close(some)
 
     def on_renamed(self, directory: Path) -> None:
-        """Use the directory's new name."""
+        """Switch to the new name of the directory."""
         self.directory = directory
         for segment in self._all:
             segment.on_renamed(directory)
@@ -259,39 +272,41 @@ class Segments(Sequence[Segment]):
             segment.release()
 
     def rest(self, log_end_offset: int) -> None:
-        """Close all descriptors if the log end has not changed since the last call."""
+        """Close all file descriptors if the log end has not moved since this was last called."""
         if self._rested_at == log_end_offset:
             self.release()
         self._rested_at = log_end_offset
 
     def release(self) -> None:
-        """Close all descriptors."""
+        """Close all file descriptors."""
         for segment in self._all:
             segment.release()
         self._opened = ()
 
 
 class Discards:
-    """The discarded files of a log. They are renamed immediately and removed later.
+    """Manages the discarded files of a log, which are renamed immediately and removed later.
 
-    Whenever the process dies, a renamed file cannot be mistaken for part of the log; the next start
-    removes any leftovers (`leftovers`). Removing a large file keeps the disk busy, so this is done
-    in a thread.
+    A file that was renamed cannot be mistaken for part of the log, even if the process dies. If any
+    of these files remain, the next start removes them (`leftovers`). Removing a large file keeps
+    the disk busy, so a thread does it.
     """
 
     __slots__ = ("_files", "_waiting")
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        # The loop uses one end of the queue, the thread the other. The queue is created for the
-        # first file, because most logs discard none.
+        # The event loop adds files at one end of the queue, and the thread removes them at the
+        # other. Most logs never discard a file, so the queue is created when the first file is
+        # discarded.
         self._waiting: deque[tuple[int, Path]] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting or ())
 
     def discard(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Rename these segments' files, in order; they are removed after `due_ms`."""
+        """Rename the files of these segments in this order. The files are removed after `due_ms`.
+        """
         if self._waiting is None:
             self._waiting = deque()
         for path in (path for segment in segments for path in segment.paths()):
@@ -303,7 +318,9 @@ class Discards:
             self._waiting.append((due_ms, target))
 
     def remove_due(self, now_ms: int) -> int:
-        """Remove the files that are due, and return their number. Can run in a thread."""
+        """Remove the files that are due, and return how many were removed. This may run in a
+        thread.
+        """
         removed = 0
         while self._waiting and self._waiting[0][0] <= now_ms:
             self._files.remove(self._waiting[0][1])

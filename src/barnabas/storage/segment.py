@@ -134,7 +134,7 @@ class Segment:
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int) -> Segment:
-        """Create an empty segment, truncating any files that a crash left under these names."""
+        """Create an empty segment. Files that a crash left under the same names are truncated."""
         paths = [
             segment_path(directory, base_offset, suffix)
             for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -199,7 +199,7 @@ class Segment:
         self.bytes_since_index += size
 
     def write_staged(self) -> None:
-        """Write the staged batches with one call. After an OSError, the segment is unusable."""
+        """Write all staged batches in one call. After an OSError, the segment cannot be used."""
         staged = self.staged
         if staged:
             position = self.size_bytes - sum(map(len, staged))
@@ -223,7 +223,7 @@ class Segment:
             self.time_index.append(timestamp, self._offset_of_max_timestamp - self.base_offset)
 
     def fits(self, last_offset: int) -> bool:
-        """Return whether the offset, relative to the base, fits into 31 bits."""
+        """Return whether the offset fits into 31 bits relative to the base offset."""
         return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     # --- times -----------------------------------------------------------------------------------
@@ -389,14 +389,14 @@ class Segment:
     def _locate_in_order(
         self, offset: int, entry: tuple[int, int] | None, bound: int
     ) -> int | None:
-        """Run `locate` from an index entry on, for offsets with gaps."""
+        """Do the same as `locate`, from an index entry on, if there may be gaps."""
         for found in self.headers_in_order(entry, bound):
             if found.header.last_offset >= offset:
                 return found.position
         return None
 
     def end_offset(self) -> int:
-        """Return the offset after the last record, or the base offset of an empty segment."""
+        """Return the offset after the last record; for an empty segment, the base offset."""
         entry = self.offset_index.last
         end_offset = self.base_offset
         for found in self.headers(entry[1] if entry else 0):
@@ -534,7 +534,7 @@ class Segment:
         return position is not None
 
     def write_out(self) -> None:
-        """Write the files as Kafka does on a roll and on a clean stop, without fsync."""
+        """Write the files that Kafka writes on a roll or a clean shutdown, without syncing them."""
         self.write_staged()
         self.index_time()
         self.offset_index.write_out()

@@ -5,8 +5,9 @@
     14 last offset int64        22 offset delta int32     26 timestamp int64
     34 coordinator epoch int32  38 transaction's first offset int64        (-1: none)
 
-Only the last of the five batches is stored, as in Kafka. A snapshot is written in place, not
-atomically. Its checksum reveals a torn file; an earlier snapshot or the log then takes its place.
+As in Kafka, only the last of the five batches is stored. A snapshot is written in place and not
+atomically. If the file is torn, its checksum is wrong, and an earlier snapshot or the log is used
+instead.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ def encode_snapshot(producers: Producers) -> bytes:
 
 
 def encode_states(states: Sequence[bytes]) -> bytes:
-    """Encode producers returned by `Producers.states`."""
+    """Encode the producers that `Producers.states` has returned."""
     size = ROW.size
     body = b"".join([_COUNT.pack(len(states)), *[each[:size] for each in states]])
     return _HEADER.pack(_VERSION, crc32c(body)) + body
 
 
 def decode_snapshot(data: bytes) -> Producers:
-    """Decode a snapshot. Raises CorruptData if it is torn, damaged or of another version."""
+    """Decode a snapshot. Raises CorruptData if the snapshot is torn or damaged or has an unknown
+    version.
+    """
     try:
         version, crc = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
@@ -56,7 +59,8 @@ def decode_snapshot(data: bytes) -> Producers:
         raise CorruptData("a producer snapshot is truncated") from cause
     if version != _VERSION:
         raise CorruptData(f"a producer snapshot has unknown version {version}")
-    # The snapshot is torn. Writing it atomically is unnecessary: the log contains the same state.
+    # The snapshot is torn. It need not be written atomically, because the log contains the same
+    # state.
     if crc != crc32c(body) or len(body) != _COUNT.size + count * ROW.size:
         raise CorruptData("a producer snapshot fails its checksum")
     producers = Producers()
@@ -69,7 +73,7 @@ def write_snapshot(files: Files, directory: Path, offset: int, producers: Produc
 
 
 def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
-    """Return the offsets of all snapshots in a directory listing, ascending."""
+    """Return the offsets of all snapshots in a directory listing in ascending order."""
     found = (base_offset_in(each.name) for each in entries if each.name.endswith(SUFFIX))
     return sorted(offset for offset in found if offset is not None)
 
@@ -77,9 +81,11 @@ def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
 def load_newest_snapshot(
     files: Files, directory: Path, offsets: Sequence[int]
 ) -> tuple[Producers, int] | None:
-    """Return the newest intact snapshot at these (ascending) offsets, with its offset.
+    """Return the newest intact snapshot at one of these offsets, which must be ascending, and its
+    offset.
 
-    Damaged snapshots are removed, because an older one and the log contain the same state.
+    Damaged snapshots are removed, because the same state can be restored from an older snapshot and
+    the log.
     """
     for offset in reversed(offsets):
         path = snapshot_path(directory, offset)

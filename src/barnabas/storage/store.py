@@ -1,15 +1,17 @@
-"""Manages all of a broker's logs, in its log directories.
+"""Manages all logs of a broker in its log directories.
 
-A clean stop depends on the order of steps. At startup, the store locks every directory and reads
-its metadata; only then does it remove the clean shutdown markers and open the logs. To stop, it
-flushes and closes every log, writes the checkpoints, and finally writes the marker of each
-directory. A directory with a failed log gets no marker and is scanned at the next start.
+A clean shutdown depends on the order of the steps. At startup, the store first locks every
+directory and reads its metadata. Only then does it remove the clean shutdown markers and open the
+logs. At shutdown, it flushes and closes every log, then writes the checkpoints, and finally writes
+the marker of each directory. If a log in a directory has failed, the directory gets no marker, and
+the next start scans it.
 
-A directory that fails, at startup or at run time, goes offline with its logs; the broker continues
-with the other directories (KIP-112). If a log is damaged, only that log is skipped
-(`damaged_logs`). The broker does not start if a directory belongs to another broker or cluster.
+If a directory fails, at startup or later, the directory and its logs go offline, and the broker
+continues with the other directories (KIP-112). If a log is damaged, only this log is skipped
+(`damaged_logs`). If a directory belongs to another broker or another cluster, the broker does not
+start.
 
-A log stays in the directory in which it was created: the one with the fewest logs at that time.
+A log is created in the directory that has the fewest logs at that time, and stays there.
 """
 
 from __future__ import annotations
@@ -53,17 +55,17 @@ _log = logging.getLogger(__name__)
 
 
 class LogSize(NamedTuple):
-    """The size of a log in a log directory, for DescribeLogDirs."""
+    """The size of a log in a log directory, as reported by DescribeLogDirs."""
 
     size_bytes: int
     offset_lag: int
-    """A future replica's lag behind the current one, in offsets."""
+    """The number of offsets by which a future replica lags behind the current replica."""
     is_future: bool
 
 
 class LogStore:
-    """A broker's logs by partition. All methods are synchronous; some wait for the disk, as
-    noted."""
+    """The logs of a broker by partition. All methods are synchronous, and some have to wait for the
+    disk, as noted."""
 
     __slots__ = (
         "_checkpoints",
@@ -89,11 +91,10 @@ class LogStore:
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         recovery_processes: int = 1,
     ) -> None:
-        """Create an empty store.
+        """Create a store without logs.
 
-        Producers idle for more than `producer_expiration_ms` are removed at startup.
-        `recovery_processes` is the number of processes that recover a directory's logs after a
-        crash.
+        Producers that have been idle for more than `producer_expiration_ms` are removed at startup.
+        After a crash, up to `recovery_processes` processes recover the logs in a directory.
         """
         self._files = files
         self._producer_expiration_ms = producer_expiration_ms
@@ -101,7 +102,7 @@ class LogStore:
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self.futures = FutureLogs(files)
-        """The replicas that are moving from one directory to another."""
+        """The replicas that are being moved from one directory to another."""
         self.damaged = DamagedLogs()
         self._checkpoints = OffsetCheckpoints(self._logs, self._homes, self.futures, self.damaged)
         self._places = Places(files, self._checkpoints.forget)
@@ -119,7 +120,7 @@ class LogStore:
             self._checkpoints,
         )
         self.high_watermarks = self._checkpoints.high_watermarks
-        """The last checkpointed high watermarks."""
+        """The high watermarks that were last written to the checkpoints."""
 
     @classmethod
     def open(
@@ -131,7 +132,7 @@ class LogStore:
         broker_id: int,
         now_ms: int,
     ) -> LogStore:
-        """Create a store and `begin` it."""
+        """Create a store and call `begin`."""
         store = cls(files, broker_id)
         store.begin(directories, config, now_ms)
         return store
@@ -143,12 +144,12 @@ class LogStore:
         now_ms: int,
         loading: Loading | None = None,
     ) -> None:
-        """Lock the directories and open their logs, with recovery after a crash.
+        """Lock the directories and open the logs in them. After a crash, the logs are recovered.
 
-        The logs start with the broker's own `config`; topic configs are set later. A broken
-        directory is skipped with one log line if another one is usable. Raises ConfigError, which
-        explains in one line what to do, or LoadingStopped. In both cases, everything is released
-        and no directory is marked clean.
+        All logs start with `config`, the configuration of the broker; the topics' configurations
+        are set later. If a directory cannot be used but another one can, the first is skipped and
+        one line is logged. Raises ConfigError, whose one-line message explains what to do, or
+        LoadingStopped. In both cases, everything is released, and no directory is marked as clean.
         """
         try:
             for path in directories:
@@ -162,15 +163,16 @@ class LogStore:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
                     if isinstance(cause, OSError) and is_out_of_descriptors(cause):
-                        # The process is out of descriptors. Skipping a healthy directory would lose
-                        # replicas.
+                        # The process has run out of descriptors. If a healthy directory were
+                        # skipped, replicas would be lost.
                         raise unusable(directory.path, cause) from cause  # the disk is not at fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
                 self.futures.on_all_open(self._logs, is_complete=self._is_complete())
             except DirectoryError as cause:
                 self.fail_directory(cause.directory, unusable(cause.directory, cause))
-            # As in Kafka, a broker without any log directory does not start (KIP-112).
+            # As in Kafka, a broker does not start if it has no log directory that can be used
+            # (KIP-112).
             if not self.directories:
                 raise self.directories.reasons[0]
         except BaseException:
@@ -195,7 +197,8 @@ class LogStore:
             other = self._homes.setdefault(topic_partition, directory)
             self._places.hosted[directory] += 1
             if other is not directory:
-                # After a crash between the two renames of a move, the new replica is the valid one.
+                # If a crash occurred between the two renames of a move, the new replica is the
+                # valid one.
                 older, newer = self.futures.found_twice(topic_partition, other, directory)
                 self._places.hosted[older] -= 1
                 self._homes[topic_partition] = newer
@@ -210,8 +213,8 @@ class LogStore:
             loading=loading,
         )
         opening = Opening(self._files, directory, config, start, self._recovery_processes)
-        # Mark the directories as unclean before opening any log, so that the next start detects a
-        # crash.
+        # Mark the directory as unclean before any log is opened, so that the next start can detect
+        # a crash.
         directory.begin()
         self.futures.leave_all(directory)
         directory.purge()
@@ -235,16 +238,16 @@ class LogStore:
         noted = opening.topic_ids
         directory.topic_ids.begin({name: noted[name] for name in names if name in noted})
         if is_back:
-            # The broker died during a truncation. Records written after this start are not durable
-            # at first.
+            # The broker died during a truncation. Records that are written from now on are not
+            # durable yet.
             self._checkpoints.write_in(directory, RECOVERY_POINTS)
         if is_cut:
-            # Otherwise, after the next crash, records written since this start would count as
-            # committed.
+            # Otherwise, records that are written from now on would count as committed after the
+            # next crash.
             self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
     def _is_complete(self) -> bool:
-        """Return whether all of the broker's logs are known."""
+        """Return whether the store knows all logs of the broker."""
         return not (self.directories.failed or self.damaged)
 
     # --- queries ---------------------------------------------------------------------------------
@@ -254,11 +257,11 @@ class LogStore:
         return MappingProxyType(self._logs)
 
     def directory_of(self, topic_partition: TopicPartition) -> Path:
-        """Return a log's directory."""
+        """Return the directory that contains the log."""
         return self._homes[topic_partition].path
 
     def sizes(self, path: Path) -> dict[TopicPartition, LogSize]:
-        """Return the sizes of the logs in a log directory, including future replicas."""
+        """Return the sizes of all logs in a log directory. This includes future replicas."""
         found = {}
         for name, log in self._logs.items():
             future, target = self.futures.get(name), self.futures.home(name)
@@ -270,7 +273,9 @@ class LogStore:
         return found
 
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return and report, but keep, the logs that belong to no partition of the cluster."""
+        """Return the logs that are not part of any partition in the cluster. They are reported but
+        kept.
+        """
         unknown = sorted(self._logs.keys() - set(names))
         for name in unknown:
             _log.warning(
@@ -281,7 +286,9 @@ class LogStore:
         return unknown
 
     def begins_whole(self, boot_id: bytes) -> bool:
-        """Return whether the logs contain everything ever written to them; see `directories`."""
+        """Return whether the logs contain everything that was ever written to them; see
+        `directories`.
+        """
         return self.directories.begins_whole(boot_id, has_damaged=bool(self.damaged))
 
     # --- change ----------------------------------------------------------------------------------
@@ -296,9 +303,9 @@ class LogStore:
     ) -> Log:
         """Create an empty log.
 
-        Raises OSError if no directory is online. Unless the partition `is_new`, its log may be in
-        an offline directory. This also raises OSError, or the log might be created twice. Raises
-        DirectoryError if the disk fails.
+        Raises OSError if no directory is online. Unless the partition `is_new`, its log may exist
+        in an offline directory. In that case, this also raises OSError, because otherwise the log
+        might be created twice. Raises DirectoryError if the disk fails.
         """
         log = self.make(topic_partition, topic_id, config, is_new=is_new)
         self.topic_ids.write()
@@ -312,9 +319,9 @@ class LogStore:
         *,
         is_new: bool = False,
     ) -> Log:
-        """Create a log like `create`.
+        """Create a log in the same way as `create`.
 
-        Nothing may be written to it until `topic_ids.write` has returned.
+        Nothing may be written to the log until `topic_ids.write` has returned.
         """
         assert topic_partition not in self._logs, f"{topic_partition} already exists"
         from barnabas.storage.recovery import open_log  # imported with the first log
@@ -323,7 +330,7 @@ class LogStore:
         directory = new.directory
         start = Start(is_clean=True)
         try:
-            # This does nothing if a thread has created the files.
+            # If a thread has already created the files, this does nothing.
             new.lay_out()
             log = open_log(self._files, new.path, topic_partition, config, start)
         except OSError as cause:
@@ -337,11 +344,12 @@ class LogStore:
     def place(
         self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = False
     ) -> NewLog:
-        """Choose the directory for `make`.
+        """Choose the directory in which `make` will create a log.
 
-        Before `make`, any thread may call `lay_out` on the result.
+        Any thread may call `lay_out` on the result before `make` is called.
 
-        Raises OSError as `make` does, or InvalidTopic if the name is impossible for a directory.
+        Raises OSError in the same cases as `make`, or InvalidTopic if no directory can have this
+        name.
         """
         self.directories.check_complete(topic_partition, is_new=is_new)
         self.damaged.check(topic_partition)
@@ -350,17 +358,18 @@ class LogStore:
     def delete(self, *names: TopicPartition) -> None:
         """Delete logs durably.
 
-        This frees their names; the next `LogDirectories.purge_deleted` removes their files. After a
-        DirectoryError, a power failure may bring any of them back.
+        The names of the logs can be used again immediately. The files are removed by the next call
+        of `LogDirectories.purge_deleted`. If this raises DirectoryError, a power failure may bring
+        back any of the logs.
         """
         for path in dict.fromkeys([self.set_aside(name) for name in names]):
             self.directories.sync_names(path)
 
     def set_aside(self, topic_partition: TopicPartition, *, is_stray: bool = False) -> Path:
-        """Drop a log, rename its directory, and return the log directory that contained it.
+        """Drop a log and rename its directory. Returns the log directory that contained it.
 
-        Until `LogDirectories.sync_names` returns, a power failure may bring it back. If `is_stray`,
-        its files are kept.
+        A power failure may bring the log back until `LogDirectories.sync_names` has returned. If
+        `is_stray` is set, the log's files are kept.
         """
         if topic_partition in self.damaged:
             return self.damaged.set_aside(topic_partition, is_stray=is_stray)
@@ -368,7 +377,8 @@ class LogStore:
         directory = self._homes.pop(topic_partition)
         self._places.hosted[directory] -= 1
         self.high_watermarks.pop(topic_partition, None)
-        # Tasks that still use the log get LogAbandoned: another log may soon take its name.
+        # Another log may soon have the same name, so tasks that still use this log must get
+        # LogAbandoned.
         log.abandon()
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX
         try:
@@ -380,9 +390,11 @@ class LogStore:
         return directory.path
 
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
-        """Drop the logs of an unreachable directory without changing them; return their names.
+        """Drop the logs in a directory that cannot be reached, without changing them. Returns their
+        names.
 
-        Nothing more is written to the directory, so the next start that can use it scans it.
+        Nothing more is written to the directory. The next start that can use the directory scans
+        it.
         """
         directory = self.directories.find(path)
         if directory is None:
@@ -402,20 +414,23 @@ class LogStore:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write these high watermarks and other logs' last known ones. Waits for the disk."""
+        """Write these high watermarks and the last known ones of all other logs. This waits for the
+        disk.
+        """
         self.high_watermarks.update(high_watermarks)
         self._checkpoints.write(HIGH_WATERMARKS, self.directories)
 
     def checkpoint_recovery_points(self) -> None:
-        """Write each log's recovery point and log start. Waits for the disk."""
+        """Write the recovery point and the log start of every log. This waits for the disk."""
         self._checkpoints.write(RECOVERY_POINTS, self.directories)
         self._checkpoints.write(LOG_STARTS, self.directories)
 
     def close(self) -> None:
-        """Stop cleanly. The high watermarks must have been checkpointed before.
+        """Shut down cleanly. The high watermarks must already be in the checkpoints.
 
-        Closes every log that can be closed, and marks directories clean where possible. Finally
-        raises the first error, if any: OSError, or CorruptData for a damaged index.
+        Closes every log that can be closed, and marks directories as clean where possible. If there
+        were errors, the first one is raised at the end: OSError, or CorruptData for a damaged
+        index.
         """
         failures: list[OSError | CorruptData] = []
         for directory in self.directories:
@@ -426,7 +441,8 @@ class LogStore:
                     log.close()
                 except (OSError, CorruptData) as error:
                     failures.append(error)
-            # If a log could not be closed, the next start scans its directory.
+            # If a log could not be closed, do not mark the directory as clean, so that the next
+            # start scans it.
             if len(failures) == before:
                 try:
                     self._checkpoints.write_in(directory, RECOVERY_POINTS, LOG_STARTS)
@@ -439,7 +455,9 @@ class LogStore:
             raise failures[0]
 
     def release(self) -> None:
-        """Release descriptors and locks without writing anything, like a killed process."""
+        """Release all descriptors and locks without writing anything, as if the process had been
+        killed.
+        """
         for log in (*self._logs.values(), *self.futures.logs.values()):
             log.release()
         self.directories.release()

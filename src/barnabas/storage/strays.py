@@ -1,7 +1,8 @@
-"""Manages logs that were set aside because other topics have taken their names (`-stray`).
+"""Manages strays (`-stray`), which are logs that were set aside because another topic now has the
+same name.
 
-Brokers never open or delete them, because they may be all that remains of a topic deleted by
-mistake.
+Brokers never open or delete strays, because a stray may be all that is left of a topic that was
+deleted by mistake.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def strays(files: Files, directory: Path) -> dict[str, int]:
-    """Return the sizes (bytes) of the strays, by directory name. Raises OSError."""
+    """Return the sizes (bytes) of the strays by directory name. Raises OSError."""
     return {
         entry.name: sum(each.size_bytes for each in files.list(directory / entry.name))
         for entry in files.list(directory)
@@ -25,8 +26,10 @@ def strays(files: Files, directory: Path) -> dict[str, int]:
 
 
 def delete_stray(files: Files, path: Path) -> None:
-    """Delete a stray with all its files; a crash leaves a stray or nothing. Raises OSError."""
+    """Delete a stray and all its files. After a crash, there is either a stray or nothing. Raises
+    OSError.
+    """
     for entry in files.list(path):
         files.remove(path / entry.name)
-    # Remove the directory last; until then, it is a stray with fewer files.
+    # Remove the directory last. Until then, it is still a stray, but has fewer files.
     files.remove_directory(path)

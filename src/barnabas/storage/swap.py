@@ -1,4 +1,5 @@
-"""Swaps cleaned segments into a log, crash-safely and with Kafka's file suffixes.
+"""Swaps cleaned segments into a log so that a crash does no harm, using the same file suffixes as
+Kafka.
 
     1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames
                   commits the swap: if a crash occurs before it, the next start (`leftovers`) undoes
@@ -6,9 +7,9 @@
     2   the directory is synced, in a thread
     3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
 
-If the log is truncated or loses an old segment between `begin` and `finish`, the swap must not
-finish, even at the next start. `undo` turns the files back into an unfinished set before it removes
-them.
+If the log is truncated or loses one of the old segments between `begin` and `finish`, the swap must
+not be finished, not even by the next start. `undo` therefore makes the set of files incomplete
+again before it removes the files.
 """
 
 from __future__ import annotations
@@ -33,44 +34,49 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Swap:
-    """The replacement of several adjacent segments with a new one."""
+    """Replaces several adjacent segments with a new one."""
 
     __slots__ = ("_directory", "_files", "_sizes", "replaced")
 
     def __init__(
         self, files: Files, directory: Path, replaced: Sequence[Segment], sizes: Sizes
     ) -> None:
-        """Prepare the swap; `sizes` are those of the new segment's `.cleaned` files."""
+        """Prepare the swap. `sizes` are the sizes of the new segment's `.cleaned` files."""
         self.replaced = replaced
         self._files = files
         self._directory = directory
         self._sizes = sizes
 
     def begin(self) -> None:
-        """Commit the swap. After an OSError, it is unknown whether it was committed."""
-        # As long as any file is `.cleaned`, a start after a crash undoes the other renames.
+        """Commit the swap. If this raises OSError, it is not known whether the swap was committed.
+        """
+        # If a crash occurs while there is still a `.cleaned` file, the next start undoes the other
+        # renames.
         for path in self._paths():
             self._rename(path, CLEANED, SWAP)
 
     def finish(self) -> Segment:
-        """Rename the new segment's files to their final names, which are free."""
+        """Give the files of the new segment their final names, which no other files have any more.
+        """
         for path in self._paths():
             self._rename(path, SWAP, "")
         base_offset = self.replaced[0].base_offset
         return Segment(self._files, self._directory, base_offset, self._sizes)
 
     def undo(self) -> None:
-        """Undo `begin`; a crash during this leaves nothing that could be finished."""
+        """Undo `begin`. If a crash interrupts this, no files are left that the next start could use
+        to finish the swap.
+        """
         log, *indexes = self._paths()
-        # A single `.cleaned` file makes the set unfinished: a start after a crash removes all its
-        # files.
+        # One `.cleaned` file makes the set incomplete, so after a crash, the next start removes all
+        # of its files.
         self._rename(log, SWAP, CLEANED)
         for path in indexes:
             self._files.remove(_with_suffix(path, SWAP))
         self._files.remove(_with_suffix(log, CLEANED))
 
     def _paths(self) -> list[Path]:
-        """Return the new segment's final paths, the log file first."""
+        """Return the final paths of the new segment's files, starting with the log file."""
         suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
         if self._sizes.aborted:
             suffixes.append(ABORTED_INDEX_SUFFIX)
@@ -82,9 +88,9 @@ class Swap:
 
 
 class Swaps:
-    """The swap in progress in a log, if any.
+    """Manages the swap that is in progress in a log, if there is one.
 
-    After an OSError, the state on disk is unknown, and the log has failed.
+    If a method raises OSError, the state on disk is unknown and the log has failed.
     """
 
     __slots__ = ("_begun", "_directory", "_durability", "_files", "_segments")
@@ -99,12 +105,13 @@ class Swaps:
         self._begun: Swap | None = None
 
     def begin(self, replaced: Sequence[Segment], sizes: Sizes) -> bool:
-        """Commit to replacing adjacent segments with `.cleaned` files of these sizes.
+        """Commit to replacing adjacent segments with the `.cleaned` files, which have these sizes.
 
-        Returns False if the log no longer contains those segments. The directory has to be synced
-        before `finish`.
+        Returns False if the log no longer contains these segments. The directory must be synced
+        before `finish` is called.
         """
-        # Retention or a truncation may have removed some of them while the pass was running.
+        # While the pass was running, retention or a truncation may have removed some of the
+        # segments.
         if not self._segments.has(replaced):
             return False
         self._begun = Swap(self._files, self._directory, replaced, sizes)
@@ -112,28 +119,28 @@ class Swaps:
         return True
 
     def finish(self, due_ms: int) -> bool:
-        """Finish the swap; return False if it was undone.
+        """Finish the swap. Returns False if the swap has been undone.
 
-        The replaced segments' files are removed at `due_ms`.
+        The files of the replaced segments are removed at `due_ms`.
         """
         swap, self._begun = self._begun, None
         if swap is None:
             return False
         self._durability.on_segments_replaced()
         self._segments.discards.discard(swap.replaced, due_ms)
-        # The merged segment begins where the first one did; the other segments' snapshots are
-        # obsolete.
+        # The merged segment begins at the same offset as the first one. The snapshots of the others
+        # are obsolete.
         for each in swap.replaced[1:]:
             self._files.remove(snapshot_path(self._directory, each.base_offset))
         self._segments.replace(swap.replaced, swap.finish())
         return True
 
     def on_renamed(self, directory: Path) -> None:
-        """Use the directory's new name. No swap may be in progress."""
+        """Switch to the new name of the directory. No swap may be in progress at this time."""
         self._directory = directory
 
     def undo(self) -> None:
-        """Undo the swap in progress, if any."""
+        """Undo the swap that is in progress, if there is one."""
         if self._begun is not None:
             swap, self._begun = self._begun, None
             swap.undo()

@@ -1,12 +1,12 @@
-"""Stores the topic ids of new partitions in `.barnabas_topic_ids`, one file per log directory.
+"""Stores the topic ids of new partitions in one `.barnabas_topic_ids` file per log directory.
 
     t 0 AAECAwQFBgcICQoLDA0ODw        <topic> <partition> <topic id as in partition.metadata>
 
-A partition's own `partition.metadata` (KIP-516) is written on creation, but not synced: a thousand
-new partitions would wait for the disk a thousand times. Instead, before anything is written to
-their logs, a line for each partition is appended to this file, with one sync for all. If a power
-failure leaves a partition's file empty or missing, the partition's last line in this file contains
-its topic id.
+The `partition.metadata` file of a partition (KIP-516) is written when the partition is created, but
+it is not synced, because a thousand new partitions would have to wait for the disk a thousand
+times. Instead, a line for each partition is appended to this file, and one sync covers all of them.
+Only then may anything be written to the logs. If a power failure leaves a partition's own file
+empty or missing, the topic id is taken from the partition's last line in this file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _MANY_LINES = 1_000
 
 
 class TopicIds:
-    """The file of topic ids of a log directory, used by one thread at a time."""
+    """The file that contains the topic ids of one log directory. Only one thread at a time may use
+    it.
+    """
 
     __slots__ = ("_files", "_lines", "_path")
 
@@ -38,13 +40,13 @@ class TopicIds:
         self._lines = 0
 
     def read(self) -> dict[TopicPartition, bytes]:
-        """Return the ids in the file, ignoring truncated or damaged lines."""
+        """Return the ids in the file. Lines that are truncated or damaged are ignored."""
         try:
             text = self._files.read(self._path).decode("utf-8", "replace")
         except FileNotFoundError:
             return {}
         found = {}
-        # Text after the last newline comes from an append that a power failure interrupted.
+        # Text after the last newline was left by an append that was interrupted by a power failure.
         for line in text.split("\n")[:-1]:
             topic, _, rest = line.partition(" ")
             partition, _, encoded = rest.partition(" ")
@@ -57,7 +59,7 @@ class TopicIds:
         return found
 
     def begin(self, known: Mapping[TopicPartition, bytes]) -> None:
-        """Replace the content durably; without ids, remove the file."""
+        """Replace the content of the file durably. If there are no ids, remove the file."""
         if known:
             replace_file(self._files, self._path, _encode(known.items()))
         else:
@@ -68,13 +70,13 @@ class TopicIds:
     def add(
         self, made: Mapping[TopicPartition, bytes], known: Mapping[TopicPartition, bytes]
     ) -> None:
-        """Append these ids durably.
+        """Append these ids to the file durably.
 
-        `known` contains all existing ids, in case the file must be replaced.
+        `known` contains all ids that are already known, in case the file has to be rewritten.
         """
         is_there = self._lines > 0
         self._lines += len(made)
-        # Lines of deleted partitions stay until they make up most of the file.
+        # The lines of deleted partitions are kept until they make up most of the file.
         if not is_there or self._lines > 2 * len(known) + _MANY_LINES:
             self.begin({**known, **made})
             return

@@ -1,15 +1,17 @@
-"""Tracks the open transactions of a log, and indexes its aborted transactions (KIP-98).
+"""Tracks the open transactions of a log and maintains the index of its aborted transactions
+(KIP-98).
 
     .txnindex    version int16 (0) | producer id int64 | first offset int64 | last offset int64
                  | last stable offset int64                                  34 bytes an entry
 
-Each ABORT marker has an entry in its segment. `last offset` is the marker's, so that column
-increases; `last stable offset` is that of the log after this transaction had ended. A
-read_committed consumer receives the transactions that overlap its range, and skips their batches.
-The file is created with the first entry.
+For each ABORT marker, the index of its segment contains an entry. `last offset` is the offset of
+the marker, so its values increase. `last stable offset` is the log's last stable offset after this
+transaction had ended. A read_committed consumer receives the transactions that overlap the range it
+reads, and skips their batches. The file is created when the first entry is added.
 
-A record is stable if it is below the high watermark and below the first offset of every transaction
-that is open or whose marker is not below the high watermark: a new leader may lack that marker.
+A record is stable if its offset is below the high watermark and below the first offset of every
+transaction that is still open. A transaction whose marker is not below the high watermark counts as
+open, because a new leader may not have the marker.
 """
 
 from __future__ import annotations
@@ -31,14 +33,16 @@ ABORTED_ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction: read_committed consumers skip its producer's records from it on."""
+    """An aborted transaction. read_committed consumers skip the producer's records from its first
+    offset on.
+    """
 
     producer_id: int
     first_offset: int
 
 
 class Aborted(NamedTuple):
-    """An entry of the index."""
+    """Represents an entry of the index."""
 
     producer_id: int
     first_offset: int
@@ -47,16 +51,16 @@ class Aborted(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The result of a marker that ended a transaction."""
+    """The result of applying a marker that has ended a transaction."""
 
     first_offset: int
     marker_offset: int
     last_stable_offset: int
-    """The current last stable offset, considering only open transactions."""
+    """The current last stable offset if only open transactions are considered."""
 
 
 class AbortedIndex(EntryFile):
-    """The index of a segment's aborted transactions, ordered by marker offset."""
+    """The index of the aborted transactions in a segment, sorted by the offset of the marker."""
 
     __slots__ = ()
 
@@ -70,22 +74,25 @@ class AbortedIndex(EntryFile):
         self.add(_ENTRY.pack(_VERSION, *aborted))
 
     def entries(self, first: int, count: int) -> list[Aborted]:
-        """Return up to `count` entries from `first` on. Raises CorruptData if any is damaged."""
+        """Return up to `count` entries, starting with entry `first`. Raises CorruptData if an entry
+        is damaged.
+        """
         found = []
         for version, *fields in _ENTRY.iter_unpack(self.raw(first, min(count, self.count - first))):
-            # Kafka has never written another version.
+            # No version of Kafka has ever written another version of this file.
             if version != _VERSION:
                 raise CorruptData(f"{self.path} has an entry of unknown version {version}")
             found.append(Aborted(*fields))
         return found
 
     def is_sound(self, base_offset: int) -> bool:
-        """Return whether every entry is valid for the segment that starts at `base_offset`."""
+        """Return whether every entry is valid for the segment whose base offset is `base_offset`.
+        """
         last_offset = base_offset - 1
         try:
             for first in range(0, self.count, _READ_AT_ONCE):
                 for entry in self.entries(first, _READ_AT_ONCE):
-                    # An entry out of order is damaged: marker offsets increase.
+                    # Marker offsets increase, so an entry that is out of order must be damaged.
                     if entry.last_offset <= last_offset:
                         return False
                     last_offset = entry.last_offset
@@ -94,10 +101,10 @@ class AbortedIndex(EntryFile):
         return True
 
     def collect(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:
-        """Add the transactions that overlap the offsets from `start` to below `end`.
+        """Add the transactions that overlap the range from `start` up to, but not including, `end`.
 
-        Returns whether no later segment can contain such a transaction. If everything below `end`
-        was stable when a transaction ended, no later one can overlap.
+        Returns True if no later segment can contain such a transaction. This is known if everything
+        below `end` was already stable when one of the transactions ended.
         """
         i = bisect_left(self, start, key=lambda entry: entry.last_offset)
         while i < self.count:
@@ -105,20 +112,20 @@ class AbortedIndex(EntryFile):
             for entry in entries:
                 if entry.first_offset < end:
                     found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
-                # When this transaction ended, everything below `end` was stable, so later ones
-                # start above it.
+                # Everything below `end` was stable when this transaction ended, so later
+                # transactions begin above it.
                 if entry.last_stable_offset >= end:
                     return True
             i += len(entries)
         return False
 
     def cut(self, offset: int) -> None:
-        """Remove the transactions whose markers are at or after the offset."""
+        """Remove the transactions whose markers are at or above the offset."""
         self.truncate(bisect_left(self, offset, key=lambda entry: entry.last_offset))
 
 
 class OpenTransactions:
-    """The transactions that hold back the last stable offset."""
+    """Tracks the transactions that keep the last stable offset from advancing."""
 
     __slots__ = ("_ended", "_open")
 
@@ -131,10 +138,11 @@ class OpenTransactions:
         self._open[producer_id] = first_offset
 
     def end(self, producer_id: int, marker_offset: int) -> Ended | None:
-        """End a producer's transaction. Returns None if none is open (for a marker without
-        data)."""
+        """End a producer's transaction. Returns None if no transaction is open, as for a marker
+        without data."""
         first_offset = self._open.pop(producer_id, None)
-        # The coordinator sends markers to all added partitions, even to those without data.
+        # The coordinator sends a marker to every partition that was added, even if it contains no
+        # data.
         if first_offset is None:
             return None
         self._ended.append((marker_offset, first_offset))
@@ -142,9 +150,11 @@ class OpenTransactions:
         return Ended(first_offset, marker_offset, stable)
 
     def stable_below(self, high_watermark: int) -> int:
-        """Return the last stable offset: the first one that read_committed consumers cannot see."""
+        """Return the last stable offset, which is the first offset that read_committed consumers
+        cannot read.
+        """
         ended = self._ended
-        # Once their markers are committed, they no longer limit the last stable offset.
+        # When a marker is committed, its transaction no longer limits the last stable offset.
         if ended and ended[0][0] < high_watermark:
             del ended[: bisect_left(ended, (high_watermark, -1))]
         stable = next(iter(self._open.values()), high_watermark)

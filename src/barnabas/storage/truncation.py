@@ -1,7 +1,7 @@
-"""Truncates a log, and tracks what must be on disk before the next write.
+"""Truncates a log and tracks what has to be written to disk before the next append.
 
-On the loop, the log ends at its new end at once, even for readers; files are renamed, but none is
-shortened. The remaining steps can run in a thread, in this order:
+The event loop moves the log end immediately, even for readers. It renames files but does not
+shorten any. The remaining steps may run in a thread, in this order:
 
     1   the directory is synced, which makes renames and removals durable. Only then may the last
         segment be cut: it then looks whole, which would hide that any segments that reappear
@@ -11,9 +11,10 @@ shortened. The remaining steps can run in a thread, in this order:
     3   the note of gaps is written, and the epochs of a log that was emptied
     4   the checkpoints that now exceed the log are written (`before_writes`)
 
-A crash in between leaves the log uncut, fully cut, or ending at a hole. A write to the log has to
-wait for all of these steps; see `Log.write_staged`. `Cut` is one truncation; `Truncation` stores a
-log's past and current ones.
+If a crash occurs before all steps are complete, the log is either not truncated, or completely
+truncated, or ends at a hole. A write to the log has to wait for all of these steps; see
+`Log.write_staged`. `Cut` represents one truncation, and `Truncation` tracks all truncations of a
+log.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from barnabas.storage.swap import Swaps
 
 
 class Cut:
-    """A truncation of a log, until it is on disk and the producer state is restored."""
+    """Represents a truncation until it is on disk and the producer state has been restored."""
 
     __slots__ = (
         "_directory",
@@ -62,58 +63,63 @@ class Cut:
         self._names = 0  # the number of changed names
         self._ends_at: tuple[Path, int] | None = None
         self.gaps: Gaps | None = None
-        """The record of gaps to rewrite, if any."""
+        """The record of gaps, if it has to be written again."""
         self.epochs: LeaderEpochs | None = None
-        """The epochs to save, if all of them were removed."""
+        """The epochs, if all of them were removed and the file has to be written."""
         self.replay: Callable[[], Generator[None, None, Producers]] | None = None
-        """Finds the producers at the new log end; None if not needed."""
+        """Finds the producers at the new log end. None if this is not necessary."""
         self._replaying: Generator[None, None, Producers] | None = None
         self.producers: Producers | None = None
-        """The producers at the new end, once found.
+        """The producers at the new log end, when they have been found.
 
-        Until then, the log keeps those from before the cut, which have the same transactions open
-        below the high watermark.
+        Until then, the log keeps the producers from before the truncation. Below the high
+        watermark, the same transactions are open in both.
         """
         self.before_writes: Callable[[], object] | None = None
-        """Writes everything else that must be on disk before the next write."""
+        """Writes everything else that has to be on disk before the next append."""
 
     def begin(self, segments: Segments, offset: int, *, is_all: bool) -> list[int]:
-        """Truncate the segments to `offset`, or start an empty log at it if `is_all`.
+        """Truncate the segments to `offset`. If `is_all` is set, start an empty log at this offset
+        instead.
 
-        Returns the offsets of the remaining snapshots, ascending.
+        Returns the offsets of the snapshots that are left, in ascending order.
         """
         snapshots = snapshot_offsets(self._files.list(self._directory))
-        # Snapshots above the truncation cover records that no longer exist.
+        # Snapshots above the new log end describe records that no longer exist.
         kept = [each for each in snapshots if each <= offset and not is_all]
         for each in snapshots[len(kept) :]:
             self._files.remove(snapshot_path(self._directory, each))
-        # Nothing remains below the first segment, so the log restarts at the offset.
+        # Nothing is left below the first segment, so start an empty log at the offset.
         is_all = is_all or offset < segments[0].base_offset
         taken = list(segments) if is_all else segments.take_from(offset)
-        # Discard the last segment first, so that a crash in between leaves no gap.
+        # Start with the last segment, so that a crash between two renames does not leave a gap.
         segments.discards.discard(reversed(taken), due_ms=0)
         self._names = len(taken) + len(snapshots) - len(kept)
         if is_all:
             segments.replace_all(offset)
-        # Only the in-memory state has been truncated. `make_durable` cuts the file once no later
-        # segment can reappear (see above).
+        # This truncates only the state in memory. `make_durable` truncates the file when it is
+        # certain that no later segment can reappear (see above).
         elif segments.active.truncate(offset):
             self._ends_at = (segments.active.path(LOG_SUFFIX), segments.active.size_bytes)
         return kept
 
     def find_producers(self, segments: Segments, snapshots: list[int], offset: int) -> None:
-        """Find the producers at the new end, `offset`, with `learn` and `snapshots` that remain."""
+        """Find the producers at `offset`, the new log end. `snapshots` are the offsets of the
+        snapshots that are left.
+        """
         self.replay = partial(
             find_in_steps, self._files, self._directory, segments, snapshots, offset
         )
 
     def make_durable(self) -> None:
-        """Complete everything except `before_writes`. Waits for the disk; can run in a thread.
+        """Complete all steps except `before_writes`. This waits for the disk, and may run in a
+        thread.
 
-        Raises OSError, after which it may be called again; see `Log.settle`.
+        If this raises OSError, it may be called again; see `Log.settle`.
         """
         with self._settling:
-            # If the loop and a thread both call this, the second call has nothing to do.
+            # The event loop and a thread may both call this. The second call then has nothing to
+            # do.
             if self._is_durable:
                 return
             if self._names:
@@ -126,11 +132,13 @@ class Cut:
                 finally:
                     file.release()
                 self._files.sync(path)
-            # There are no gaps among later records, so a hole would be a loss.
+            # Records written later have no gaps between them, so a hole would mean that records
+            # were lost.
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
-            # Save only the epochs of a log that was emptied. Other epochs are saved with the next
-            # sync; until then, a start after a crash finds them in the batches.
+            # Save the epochs only if the log was emptied. Otherwise, they are saved with the next
+            # sync. If the broker crashes before that, the next start reads the epochs from the
+            # batches.
             unsaved = None if self.epochs is None else self.epochs.take_unsaved()
             if self.epochs is not None and unsaved is not None:
                 self.epochs.save(unsaved)
@@ -138,9 +146,10 @@ class Cut:
                 self.epochs.on_saved(unsaved)
 
     def learn(self) -> Iterator[None]:
-        """Find the producers in small steps, between which other tasks may run."""
+        """Find the producers in small steps. Other tasks may run between the steps."""
         while self.replay is not None:
-            # Keep the generator: the loop runs `learn` in slices, and `settle` finishes it.
+            # Keep the generator, because the event loop runs `learn` in slices, and `settle` runs
+            # the rest.
             if self._replaying is None:
                 self._replaying = self.replay()
             try:
@@ -155,15 +164,16 @@ class Cut:
 
     @property
     def is_settled(self) -> bool:
-        """True if `settle` has nothing left to wait for."""
+        """True if `settle` would not have to wait for anything."""
         return self._is_durable and self.replay is None
 
     def on_durable(self) -> None:
-        """Note that `before_writes` has also finished."""
+        """Record that `before_writes` has finished as well."""
         self._is_durable = True
 
     def settle(self, before: Producers) -> Producers:
-        """Complete the truncation, and return the producers; `before` are the old ones.
+        """Complete the truncation and return the producers. `before` are the producers from before
+        the truncation.
 
         Raises OSError.
         """
@@ -177,7 +187,7 @@ class Cut:
 
 
 class Truncation:
-    """A log's truncations, including any unwritten part of the last one."""
+    """Tracks the truncations of a log, including the last one until it has been written to disk."""
 
     __slots__ = (
         "_durability",
@@ -208,21 +218,23 @@ class Truncation:
         self._producer_state = producer_state
         self.count = 0
         self.last_offset = -1
-        """The offset of the last truncation since the log was opened, or -1."""
+        """The offset of the last truncation since the log was opened, or -1 if there was none."""
         self.unsettled: Cut | None = None
-        """The truncation that has to be on disk before anything is written."""
+        """The truncation that has to be on disk before anything is written to the log."""
 
     def cut(self, offset: int, log_start_offset: int, *, is_all: bool = False) -> Cut:
-        """Truncate all parts of the log to `offset`, or begin an empty log at it if `is_all`.
+        """Truncate all parts of the log to `offset`. If `is_all` is set, start an empty log there
+        instead.
 
-        Any earlier cut is settled first. After an OSError, the log's state is unknown.
-        `log_start_offset` is the log start before the cut.
+        An earlier truncation is completed first. If this raises OSError, the state of the log is
+        unknown. `log_start_offset` is the log start before the truncation.
         """
         assert self.unsettled is None, "a cut that is not on disk would be forgotten"
         state = self._producer_state
         cut = Cut(self._files, self._segments.directory)
         self.count += 1
-        # First drop any pending snapshot and undo any swap: neither is valid for a truncated log.
+        # Drop a pending snapshot and undo any swap first, because neither is valid after the
+        # truncation.
         state.void_snapshot()
         self._swaps.undo()
         snapshots = cut.begin(self._segments, offset, is_all=is_all)
@@ -238,7 +250,9 @@ class Truncation:
         return cut
 
     def settle(self) -> None:
-        """Complete the last truncation, if necessary. After an OSError, it remains incomplete."""
+        """Complete the last truncation if necessary. If this raises OSError, the truncation stays
+        incomplete.
+        """
         if self.unsettled is not None:
             state = self._producer_state
             state.producers = self.unsettled.settle(state.producers)

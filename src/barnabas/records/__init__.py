@@ -1,9 +1,10 @@
-"""Reads, checks, builds and rewrites record batches, without I/O.
+"""Reads, checks, builds and rewrites record batches. This package does no I/O.
 
-There are several readers for a batch's records, because a full decoding loop costs a microsecond
-per record and most callers need less. For example, admission by `walk_records` would take 1.4 times
-as long as by `rewrite.Walk`. Each reader reads the same records, leaves them to another reader, or
-raises `CorruptData` (tests/property/test_record_readers.py compares them all).
+There are several readers for the records of a batch, because a loop that decodes everything takes a
+microsecond per record, and most callers need less. For example, admitting a batch with
+`walk_records` would take 1.4 times as long as with `rewrite.Walk`. Each reader either returns the
+same records, leaves the batch to another reader, or raises `CorruptData`
+(tests/property/test_record_readers.py compares all readers).
 
     reader                          of each record           for
     record.walk_records             everything               replay of coordinators, tools, what the
@@ -25,7 +26,7 @@ raises `CorruptData` (tests/property/test_record_readers.py compares them all).
     storage.compaction.sieve        key, times, tombstone    the cleaner, which hashes keys on the
                                                              way, and keeps records as bytes
 
-`record_layout` determines where the fields of one record begin; the column readers apply this to
-all records that are alike. There are two writers: `record.BatchBuilder`, and `column_encoder` for
-columns.
+`record_layout` determines where the fields of one record begin, and the column readers apply this
+to all records that have the same layout. There are two writers: `record.BatchBuilder`, and
+`column_encoder` for columns.
 """

@@ -18,13 +18,13 @@ This module defines the layout of the 61 bytes (KIP-98) and of the headers of ol
     57  record count         int32
     61  records
 
-Magic 0 and 1, in old directories, are single messages: offset int64, size int32, crc uint32, magic
-int8, attributes int8, in magic 1 timestamp int64, key, value. A compressed message wraps a set of
-messages and has the offset of the last one. A message's header shows only where the batch *ends*:
-`base_offset` equals `last_offset`, and `record_count` is -1.
+Magic 0 and 1 occur only in old directories. A batch is then a single message: offset int64, size
+int32, crc uint32, magic int8, attributes int8, in magic 1 timestamp int64, key, value. A compressed
+message contains a set of messages and has the offset of the last one. The header of a message shows
+only where the batch *ends*, so `base_offset` equals `last_offset`, and `record_count` is -1.
 
-A header returned by `read_header` has a possible length and a known magic; nothing more is certain
-until `verify_crc` succeeds.
+If `read_header` returns a header, its length is possible and its magic is known. Nothing else in
+the header can be relied on until `verify_crc` has returned True.
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ from barnabas.records.crc32c import Buffer, crc32c
 
 HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
-"""The size of the base offset and length fields, which the length excludes."""
+"""The size of the base offset and length fields, which the length itself does not include."""
 CHECKED_FROM = 21
-"""The checksum covers the batch from this position on."""
+"""The position from which on the checksum covers the batch."""
 MIN_HEADER_BYTES = 26
-"""The bytes needed to read a legacy message's header, or any batch's offset, length and magic."""
+"""The number of bytes needed to read the header of a legacy message, or the offset, length and
+magic of any batch.
+"""
 
 CODEC_MASK, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 7, 8, 16, 32, 64
 
@@ -53,7 +55,8 @@ NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOC
 _HEADER = Struct(">qiibIhiqqqhii")
 _LEGACY = Struct(">qiIbb")
 PREFIX = Struct(">qii")
-"""The fields outside the checksum, except the magic: base offset, length, leader epoch."""
+"""The fields that the checksum does not cover, except the magic: base offset, length, leader epoch.
+"""
 _INT64, _UINT32 = Struct(">q"), Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _MAGIC_AT, _CRC_AT, _MAX_TIMESTAMP_AT = 16, 17, 35
@@ -62,7 +65,7 @@ _MIN_LENGTH = (14, 22, HEADER_BYTES - LOG_OVERHEAD_BYTES)  # minimum lengths, by
 
 
 class BatchHeader(NamedTuple):
-    """A batch's header as stored; times are in ms since the epoch."""
+    """The header of a batch as it is stored. Times are in ms since the epoch."""
 
     base_offset: int
     batch_length: int
@@ -84,7 +87,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The size of the whole batch, including its header."""
+        """The size of the whole batch in bytes, including the header."""
         return self.batch_length + LOG_OVERHEAD_BYTES
 
     @property
@@ -105,12 +108,13 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether `base_timestamp` is the time from which tombstones may be removed (KIP-534)."""
+        """Whether `base_timestamp` is the time from which on tombstones may be removed (KIP-534).
+        """
         return bool(self.attributes & DELETE_HORIZON)
 
 
 def new_header(codec: int, record_count: int, base_ms: int, max_ms: int) -> BatchHeader:
-    """Return the header of a new batch without a producer; `seal` completes it."""
+    """Return a header for a new batch without a producer id. `seal` fills in the missing fields."""
     return BatchHeader(
         base_offset=0,
         batch_length=0,
@@ -128,18 +132,20 @@ def new_header(codec: int, record_count: int, base_ms: int, max_ms: int) -> Batc
     )
 
 
-# Like `BatchHeader._make`, without counting the fields again after the Struct.
+# The same as `BatchHeader._make`, but without checking the number of fields, which the Struct
+# guarantees.
 _new_header: Callable[[tuple[int, ...]], BatchHeader] = partial(tuple.__new__, BatchHeader)
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Return the header of the batch at `position`. Raises CorruptData if no batch can begin there.
+    """Return the header of the batch at `position`. Raises CorruptData if a batch cannot begin
+    there.
 
-    The batch may extend beyond the buffer; compare `size_bytes`.
+    The batch may extend beyond the end of the buffer, so the caller must check `size_bytes`.
     """
     try:
         header = _new_header(_HEADER.unpack_from(buffer, position))
-    # Kafka's batches of magic 2 have at least 61 bytes; old messages may have fewer.
+    # In magic 2, a batch has at least 61 bytes, but old messages may be shorter.
     except error:
         return _read_short(buffer, position)
     if header.magic != 2:
@@ -150,7 +156,9 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def _read_short(buffer: Buffer, position: int) -> BatchHeader:
-    """Read a header with fewer than 61 bytes left: the data ends, or it is a legacy message."""
+    """Read a header where fewer than 61 bytes are left, because the data ends or because it is a
+    legacy message.
+    """
     if len(buffer) - position > _MAGIC_AT and buffer[position + _MAGIC_AT] < 2:
         return _read_legacy(buffer, position)
     raise CorruptData(f"no batch header fits into {len(buffer) - position} bytes")
@@ -160,7 +168,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
     timestamp = NO_TIMESTAMP
     try:
         offset, length, crc, magic, attributes = _LEGACY.unpack_from(buffer, position)
-        # Magic 1 added the timestamp (KIP-32).
+        # KIP-32 added the timestamp in magic 1.
         if magic == 1:
             (timestamp,) = _INT64.unpack_from(buffer, position + _LEGACY_TIMESTAMP_AT)
     except error as cause:
@@ -175,7 +183,8 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
         partition_leader_epoch=NO_LEADER_EPOCH,
         magic=magic,
         crc=crc,
-        # Mask the other bits: in this format, they do not mean transactional or control.
+        # Clear all other bits, because in this format they do not mean that the batch is
+        # transactional or a control batch.
         attributes=attributes & (CODEC_MASK | (LOG_APPEND_TIME if magic else 0)),
         last_offset_delta=0,
         base_timestamp=timestamp,
@@ -188,10 +197,12 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
 
 
 def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield each whole batch's position and header. An incomplete last batch is skipped."""
+    """Yield the position and the header of each whole batch. If the last batch is incomplete, it is
+    skipped.
+    """
     position, end = 0, len(buffer)
     while end - position >= MIN_HEADER_BYTES:
-        # A fetch cuts its response at the size limit, even within a header.
+        # The response to a fetch is cut off at the size limit, which may be within a header.
         if end - position < HEADER_BYTES and buffer[position + _MAGIC_AT] >= 2:
             return
         header = read_header(buffer, position)
@@ -203,12 +214,14 @@ def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Return whether the whole batch at `position` matches the checksum in its header."""
+    """Return whether the checksum in the header matches the batch at `position`, which must be
+    complete.
+    """
     view = memoryview(buffer)
     end = position + header.size_bytes
     if end > len(view):
         return False
-    # Old messages use zlib's CRC-32, from the magic on.
+    # In old messages, the checksum is zlib's CRC-32 and covers everything from the magic on.
     if header.magic == 2:
         return crc32c(view[position + CHECKED_FROM : end]) == header.crc
     return zlib.crc32(view[position + _LEGACY_CHECKED_FROM : end]) == header.crc
@@ -217,7 +230,8 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 def assign_in_place(
     buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
 ) -> None:
-    """Assign the batch's offset and leader epoch, which are outside the checksum."""
+    """Set the offset and the leader epoch of the batch. The checksum does not cover these fields.
+    """
     (length,) = _UINT32.unpack_from(buffer, position + 8)
     PREFIX.pack_into(buffer, position, base_offset, length, leader_epoch)
 
@@ -225,9 +239,10 @@ def assign_in_place(
 def stamp_in_place(
     buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int
 ) -> None:
-    """Set all records' time to `now_ms` (`LogAppendTime`), and update the checksum.
+    """Set the time of all records to `now_ms`, as `LogAppendTime` requires, and update the
+    checksum.
 
-    The base timestamp and the deltas remain the client's, as Kafka leaves them.
+    As in Kafka, the base timestamp and the deltas set by the client are kept.
     """
     attributes = header.attributes | LOG_APPEND_TIME
     _ATTRIBUTES.pack_into(buffer, position + CHECKED_FROM, attributes)
@@ -237,7 +252,9 @@ def stamp_in_place(
 
 
 def seal(header: BatchHeader, records: Buffer) -> bytes:
-    """Return the whole batch: the header with its length and checksum, followed by the records."""
+    """Return the whole batch, which consists of the header, with its length and checksum, and the
+    records.
+    """
     sized = header._replace(
         batch_length=HEADER_BYTES - LOG_OVERHEAD_BYTES + len(records), magic=2, crc=0
     )

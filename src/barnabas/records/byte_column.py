@@ -1,4 +1,4 @@
-"""Stores the byte strings of many records in one numpy buffer, converted from a user's columns."""
+"""Stores the byte strings of many records, converted from a user's columns, in one numpy buffer."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ Flags = npt.NDArray[np.bool_]
 
 
 class ByteColumn(NamedTuple):
-    """A column of byte strings, stored end to end; a null has length 0."""
+    """Represents a column of byte strings that are stored one after another. A null has length 0.
+    """
 
     data: Octets
     lengths: Integers
     starts: Integers
     nulls: Flags | None
-    """Flags for the nulls; None if there are none."""
+    """The flags that mark nulls, or None if the column has no nulls."""
 
     @classmethod
     def of(cls, values: Any, argument: str) -> ByteColumn:
-        """Build a column from Arrow arrays, pandas or polars Series, numpy arrays, or a sequence.
+        """Convert Arrow arrays, pandas or polars Series, numpy arrays or a sequence to a column.
 
-        Text becomes UTF-8. Raises TypeError for anything but bytes, text and nulls.
+        Text is encoded as UTF-8. Raises TypeError if a value is neither bytes nor text nor null.
         """
         if hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
             return _of_arrow(values, argument)
@@ -60,7 +61,7 @@ class ByteColumn(NamedTuple):
         return ByteColumn(data, lengths, self.starts[first:end] - start, nulls)
 
     def take(self, rows: Integers) -> ByteColumn:
-        """Return the rows at these indices, in this order."""
+        """Return the rows with these indices in the given order."""
         lengths = self.lengths[rows]
         starts = _starts(lengths)
         nulls = None if self.nulls is None else self.nulls[rows]

@@ -1,10 +1,11 @@
-"""Encodes record batches from columns, without a Python step per record.
+"""Encodes columns as record batches without running Python code for each record.
 
     length | attributes | timestamp delta | offset delta | key length, key | value length, value
     | header count
 
-Each field is written for all records at once, at positions computed from the lengths. The tests
-compare the bytes with those of `record.BatchBuilder`. The records have no headers.
+Each field is written for all records in one step. The positions are computed from the lengths. The
+tests compare the result with the bytes that `record.BatchBuilder` produces. The records have no
+headers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _SHORTEST_RUN = 16  # records at equal distances; for shorter runs, a mask is ch
 
 
 class Encoded(NamedTuple):
-    """Records stored end to end, with their starts, followed by the end of the last record."""
+    """Encoded records, stored one after another, with the start of each record and the end of the
+    last one.
+    """
 
     octets: Octets
     starts: Integers
@@ -37,7 +40,9 @@ class _Varint(NamedTuple):
 def encode(
     values: ByteColumn, keys: ByteColumn | None, time_deltas: Integers, offset_deltas: Integers
 ) -> Encoded:
-    """Encode records from columns of equal length; the deltas are relative to their batches."""
+    """Encode columns of equal length as records. The deltas are relative to the batch of the
+    record.
+    """
     times, offsets = _varint(time_deltas), _varint(offset_deltas)
     key_lengths = np.full(len(values), -1, np.int64) if keys is None else _lengths(keys)
     key_sizes, value_sizes = _varint(key_lengths), _varint(_lengths(values))
@@ -75,7 +80,7 @@ def _varint(numbers: Integers) -> _Varint:
 
 
 def _write(octets: Octets, at: Integers, field: _Varint) -> Integers:
-    """Write one varint per record, and return the positions after them."""
+    """Write a varint for each record, and return the positions after the varints."""
     raw, sizes = field
     longest = int(sizes.max(initial=1))
     for place in range(longest):
@@ -87,13 +92,13 @@ def _write(octets: Octets, at: Integers, field: _Varint) -> Integers:
 
 
 def _copy(octets: Octets, at: Integers, column: ByteColumn) -> None:
-    """Copy each byte string to its position."""
+    """Copy each byte string to the position given for it."""
     lengths = column.lengths
     if not len(column.data):
         return
     size = int(lengths[0])
-    # Values of one size are at equal distances for long runs, so copy each run with one strided
-    # copy.
+    # Values of the same size are at equal distances over long runs. A run can therefore be copied
+    # with one strided copy.
     if size == int(lengths.max()) == int(lengths.min()):
         steps = np.diff(at)
         runs = np.flatnonzero(np.diff(steps)) + 2 if len(steps) > 1 else np.zeros(0, np.int64)
@@ -108,7 +113,7 @@ def _copy(octets: Octets, at: Integers, column: ByteColumn) -> None:
 
 
 def _copy_runs(octets: Octets, at: Integers, rows: Octets, runs: Integers) -> None:
-    """Copy byte strings of one size, which are at equal distances within a run."""
+    """Copy byte strings that have the same size. Within a run, they are at equal distances."""
     first = 0
     for end in (*runs.tolist(), len(at)):
         count = end - first

@@ -1,8 +1,8 @@
-"""Converts record batches, as fetched by a Spark task, to Arrow columns.
+"""Converts record batches, such as those fetched by a Spark task, to Arrow columns.
 
 The decoding is vectorised. Invariant: the columns contain exactly the rows that `iterate_records`
-yields for the same bytes, in the same order; the tests compare the two. Not every fault inside a
-batch with a valid checksum is detected, but hostile bytes never cause anything except
+yields for the same bytes, in the same order. The tests compare the two. A fault in a batch whose
+checksum is valid is not always detected, but malicious bytes never cause any error other than
 `CorruptData`.
 
 A record of a batch (magic 2; every length and delta is a zigzag varint):
@@ -63,18 +63,20 @@ class Columns(NamedTuple):
     """Records as Arrow arrays of equal length, in the order of the log."""
 
     keys: pa.Array
-    """The keys (binary); null if the record has no key."""
+    """The keys (binary). The key is null if the record has none."""
     values: pa.Array
-    """The values (binary); null for a tombstone."""
+    """The values (binary). The value of a tombstone is null."""
     offsets: pa.Array
     """The offsets (int64)."""
     timestamps: pa.Array
-    """timestamp("ms", "UTC") with any int64; `microseconds` converts them for Spark."""
+    """The timestamps as timestamp("ms", "UTC"). They may have any int64 value; `microseconds`
+    converts them for Spark.
+    """
     timestamp_types: pa.Array
     """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime), -1 none."""
     headers: pa.Array | None
-    """list<struct<key: string, value: binary>>, null if a record has no headers; None if not
-    requested.
+    """The headers as list<struct<key: string, value: binary>>. The list is null if a record has no
+    headers. None if headers were not requested.
     """
 
 
@@ -86,13 +88,14 @@ def iterate_columns(
     with_headers: bool = False,
     check_crc: bool = True,
 ) -> Iterator[Columns]:
-    """Yield columns of the records whose offsets are in `offsets` (a range of step 1).
+    """Yield columns of all records whose offsets are in `offsets`, which is a range with step 1.
 
-    `batches` are concatenated batches as in a fetch response, of any codec; the last may be torn.
-    Control batches contain no records for users and are skipped. So are the batches of `aborted`
-    transactions, given as pairs of producer id and first offset, as a read_committed fetch response
-    lists them (KIP-98). Yields groups of about 65,536 rows (a batch is never split), and never an
-    empty group. Raises `CorruptData` if the bytes are malformed.
+    `batches` contains concatenated batches with any codecs, as in a fetch response; the last batch
+    may be incomplete. Control batches are skipped, because they contain no records for users. The
+    batches of `aborted` transactions are skipped as well. Each transaction is given as a producer
+    id and a first offset, as in the response to a read_committed fetch (KIP-98). Each group of
+    columns has about 65,536 rows, because a batch is never split, and is never empty. Raises
+    `CorruptData` if the bytes are malformed.
     """
     view = memoryview(batches)
     group: list[_Section] = []
@@ -120,12 +123,12 @@ def _wanted_batches(
     ahead = sorted((first_offset, producer) for producer, first_offset in aborted)[::-1]
     aborting: set[int] = set()
     for position, header in iterate_batches(view):
-        # A broker sends whole batches, so the first may begin before the requested offset.
+        # A broker sends whole batches, so the first batch may begin below the requested offset.
         if header.last_offset < within.start:
             continue
         if header.magic == 2 and header.base_offset >= within.stop:
             return  # an older message has only an end offset; its records may be earlier
-        # From that first offset on, a producer's data is skipped until its ABORT marker.
+        # From this first offset on, the producer's data is skipped up to its ABORT marker.
         while ahead and ahead[-1][0] <= header.last_offset:
             aborting.add(ahead.pop()[1])
         if header.is_control:
@@ -139,7 +142,7 @@ def _wanted_batches(
 
 
 class _Section(NamedTuple):
-    """A batch's header and its uncompressed records."""
+    """Represents the header of a batch and its decompressed records."""
 
     header: BatchHeader
     records: bytes | memoryview
@@ -184,7 +187,7 @@ def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterato
 
 
 def _decode_any(group: list[_Section], within: range, with_headers: bool) -> Iterator[Columns]:
-    """Decode records of any sizes, joined into one buffer, field by field."""
+    """Decode records that may differ in size, joined into one buffer, one field at a time."""
     data = b"".join([*(section.records for section in group), PADDING])
     octets = np.frombuffer(data, np.uint8)
     counts = [section.header.record_count for section in group]
@@ -225,9 +228,9 @@ def _per_record(of_batches: list[int], counts: list[int]) -> Integers:
 def _timestamps(
     group: list[_Section], counts: list[int], deltas: Integers
 ) -> tuple[Integers, npt.NDArray[np.int32]]:
-    """Return timestamps (ms) and their types.
+    """Return the timestamps (ms) and the timestamp types.
 
-    With LogAppendTime, each record has the header's maximum.
+    With LogAppendTime, all records have the max timestamp from the header.
     """
     headers = [section.header for section in group]
     timestamps = _per_record([header.base_timestamp for header in headers], counts) + deltas
@@ -242,14 +245,16 @@ def _timestamps(
 
 def microseconds(timestamps: pa.Array) -> pa.Array:
     """Convert `Columns.timestamps` to timestamp("us", "UTC")."""
-    # A producer can write any int64; clamp it to the range of microseconds.
+    # A producer may write any int64, so limit the values to those that fit into microseconds.
     times_ms = np.asarray(timestamps.view(pa.int64()))
     times_us = np.clip(times_ms, -_MAX_TIMESTAMP_MS, _MAX_TIMESTAMP_MS) * 1000
     return pa.array(times_us).view(_MICROSECONDS)
 
 
 def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
-    """Return one list per record. Round n decodes the n-th header of every record that has one."""
+    """Return one list of headers per record. Round n decodes header n of all records that have so
+    many.
+    """
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     counts, cursor = varints(octets, cursor)
@@ -276,7 +281,7 @@ def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
 def _header_structs(
     octets: Octets, rows: list[Integers], keys: list[Blobs], values: list[Blobs]
 ) -> pa.Array:
-    """Return all headers in the order of their records, keeping the order within each record."""
+    """Return all headers, ordered by record. Within a record, their order is kept."""
     if not rows:
         return pa.array([], _HEADER)
     order = np.argsort(np.concatenate(rows), kind="stable")
@@ -306,14 +311,14 @@ def _lists(counts: Integers, structs: pa.Array) -> pa.Array:
 def _decode_legacy(
     view: memoryview, position: int, header: BatchHeader, within: range, with_headers: bool
 ) -> Iterator[Columns]:
-    """Decode messages of magic 0 and 1, which occur only in old directories, one by one."""
+    """Decode messages of magic 0 and 1 one by one. They occur only in old directories."""
     records = [each for each in records_of(view, position, header) if each.offset in within]
     if records:
         yield _columns_of(records, header.magic, with_headers)
 
 
 def _columns_of(records: list[Record], magic: int, with_headers: bool) -> Columns:
-    # Magic 0 has no timestamps; -1 stands for a missing one.
+    # Messages of magic 0 have no timestamp, so their timestamp is -1.
     types = [record.timestamp_type if magic else _NO_TIMESTAMP_TYPE for record in records]
     times = np.array([record.timestamp for record in records], np.int64)
     return Columns(

@@ -1,4 +1,4 @@
-"""Compresses record batches, and decompresses them within a limit.
+"""Compresses record batches, and decompresses them up to a size limit.
 
     id  name    written                                   read
     1   gzip    one member, no name, time 0               up to 16 members
@@ -6,10 +6,11 @@
     3   lz4     frame, 64 KiB independent blocks          one frame of independent blocks, as Java
     4   zstd    frame                                     frames with or without content size
 
-Invariant: for any input, `decompress` returns at most `limit_bytes` bytes, briefly needs about
-three times that memory, and raises only `CorruptData`. In each of these formats, a few hundred
-bytes can declare gigabytes, so `decompress` unpacks into a buffer that it allocates itself. The
-buffer has the size that the framing allows (`frames`) but never exceeds the limit.
+Invariant: for any input, `decompress` returns at most `limit_bytes` bytes, needs about three times
+that memory for a short time, and raises no exception other than `CorruptData`. In each of these
+formats, a few hundred bytes can declare a size of several gigabytes. `decompress` therefore
+allocates the buffer itself. Its size is the maximum that the framing allows (`frames`), but never
+above the limit.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from barnabas.records.frames import (
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-"""Kafka's names by codec number, as used in `compression.type`."""
+"""Kafka's names of the codecs, as used in `compression.type`. The index is the number of the codec.
+"""
 
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_LEVEL = 6
@@ -50,18 +52,20 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 _INT32 = Struct(">i")
 
 _FULL = "failed to write whole buffer"
-"""The library's error text for a buffer that is too small."""
+"""The error message that the library raises if a buffer is too small."""
 
 
 class PlainTooLarge(CorruptData):
-    """The decompressed size exceeds the caller's limit; the data may be intact."""
+    """Raised if the decompressed size exceeds the limit set by the caller. The data may be intact.
+    """
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Compress `data` with the framing that Java's clients expect; NONE copies it.
+    """Compress `data` with the framing that Java clients expect. With NONE, the data is only
+    copied.
 
-    `level` is a value of Kafka's `compression.<codec>.level`; None means the level that producers
-    use.
+    `level` is a value of Kafka's `compression.<codec>.level`. If it is None, the same level is used
+    as in producers.
     """
     if codec == NONE:
         return bytes(data)
@@ -71,7 +75,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     if codec == SNAPPY:
         return b"".join(_xerial_blocks(memoryview(data)))
     if codec == LZ4:
-        # Java rejects dependent blocks, and the library's default level is a slow one.
+        # Java rejects frames with dependent blocks, and the library's default level is slow.
         lz4 = cramjam.lz4.Compressor(
             level=_lz4_level(level), content_checksum=False, block_linked=False
         )
@@ -83,16 +87,19 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def _lz4_level(level: int | None) -> int:
-    """Return the library's level for a Java level; Java's 1 to 17, except 9, are slow levels."""
+    """Return the library's level for a level in Java, where the levels 1 to 17, except 9, are slow
+    ones.
+    """
     if level is None or level == _JAVA_LZ4_FAST_LEVEL:
         return _LZ4_FAST_LEVEL
     return min(max(level, _LZ4_LEVELS[0]), _LZ4_LEVELS[-1])
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
-    """Return the decompressed bytes.
+    """Decompress `data` and return the result.
 
-    Raises CorruptData if the data is malformed, or PlainTooLarge if they exceed `limit_bytes`.
+    Raises CorruptData if the data is malformed, or PlainTooLarge if the result would exceed
+    `limit_bytes`.
     """
     try:
         if codec == NONE:
@@ -115,9 +122,10 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
 
 
 def stated_bytes(codec: int, data: memoryview) -> int:
-    """Return the unpacked size according to the framing, which is an upper limit except for gzip.
+    """Return the decompressed size that the framing declares. Except for gzip, this is an upper
+    limit.
 
-    Nothing is unpacked. Raises CorruptData if the framing is wrong.
+    The data is not decompressed. Raises CorruptData if the framing is invalid.
     """
     if codec == LZ4:
         return lz4_bytes(data)
@@ -139,11 +147,11 @@ def _gunzip(data: Buffer, limit_bytes: int) -> bytes:
     for _ in range(_GZIP_MEMBERS):
         member = zlib.decompressobj(_GZIP_FRAME)
         unpacked = member.decompress(data, limit_bytes + 1 - len(plain))
-        # Avoid a copy for the single member that clients write.
+        # Clients write only one member. Do not copy it.
         plain = plain + unpacked if plain else unpacked
         if len(plain) > limit_bytes:
             raise _too_large(limit_bytes)
-        # zlib reports no error for a truncated stream.
+        # zlib does not report an error if the stream is truncated.
         if not member.eof:
             raise zlib.error("the stream ends early")
         data = member.unused_data
@@ -162,26 +170,28 @@ def _xerial_blocks(data: memoryview) -> Iterator[bytes]:
 
 def _unsnappy(data: memoryview, limit_bytes: int) -> bytes:
     blocks = list(snappy_blocks(data))
-    # Each block declares its size, so check it before decompressing.
+    # Each block declares its decompressed size, so check the sizes before decompressing.
     if sum(size for size, _ in blocks) > limit_bytes:
         raise _too_large(limit_bytes)
     return b"".join([cramjam.snappy.decompress_raw(block) for _, block in blocks])
 
 
 class _Codec(Protocol):
-    """The interface of a cramjam module, as far as it is used."""
+    """The functions of a cramjam module that are used here."""
 
     def decompress_into(self, data: Buffer, output: bytearray, /) -> int: ...
 
 
 def _unpack(codec: _Codec, data: Buffer, bound: int, limit_bytes: int) -> bytes:
-    """Decompress data, which the framing limits to `bound` bytes, to at most `limit_bytes`."""
+    """Decompress data whose framing limits it to `bound` bytes. The result has at most
+    `limit_bytes`.
+    """
     plain = bytearray(min(bound, limit_bytes))
     try:
         size = codec.decompress_into(data, plain)
     except cramjam.DecompressionError as cause:
-        # The framing must allow more than the buffer can contain; otherwise, the data contradicts
-        # itself.
+        # The buffer is too small. If the framing does not allow more than the buffer can contain,
+        # the data contradicts itself.
         if bound > limit_bytes and str(cause) == _FULL:
             raise _too_large(limit_bytes) from None
         raise

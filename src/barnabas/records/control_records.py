@@ -1,10 +1,11 @@
-"""Reads and builds control records, the markers that end transactions in a partition (KIP-98).
+"""Reads and builds control records, which are the markers that end transactions in a partition
+(KIP-98).
 
     key    version int16 (0) | type int16
     value  version int16 (0) | coordinator epoch int32       for ABORT and COMMIT
 
-A control batch contains one record and takes one offset. Other types belong to KRaft, and readers
-skip them.
+A control batch contains one record, which has an offset like any other record. KRaft writes other
+types of control records, which readers skip.
 """
 
 from __future__ import annotations
@@ -33,26 +34,27 @@ _LIMIT_BYTES = 64 * 1024
 
 
 class Marker(NamedTuple):
-    """Ends a producer's transaction in one partition."""
+    """Marks the end of a producer's transaction in one partition."""
 
     offset: int
     timestamp_ms: int
     type: int
     """ABORT or COMMIT."""
     coordinator_epoch: int
-    """The epoch of the transaction coordinator; a coordinator with a lower epoch is fenced."""
+    """The epoch of the transaction coordinator. It fences coordinators that have a lower epoch."""
 
 
 def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | None:
-    """Return the marker in the control batch at `position`.
+    """Return the marker that the control batch at `position` contains.
 
-    Returns None for other control records and for a batch emptied by compaction. Raises CorruptData
-    if the record is malformed.
+    Returns None if it contains another control record, or no record because of compaction. Raises
+    CorruptData if the record is malformed.
     """
     for record in records_of(buffer, position, header, _LIMIT_BYTES):
         try:
             _, kind = _KEY.unpack_from(record.key or b"")
-            # KRaft's leader changes and snapshots, written by a Kafka broker in that mode.
+            # A Kafka broker in KRaft mode has written this record, for example for a leader change
+            # or a snapshot.
             if kind not in (ABORT, COMMIT):
                 return None
             _, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
@@ -63,7 +65,7 @@ def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | 
 
 
 def build_marker(marker: Marker, producer_id: int, producer_epoch: int) -> bytes:
-    """Build a control batch that ends this producer's transaction."""
+    """Build a control batch that ends a transaction of this producer."""
     record = BatchBuilder()
     record.append(
         marker.timestamp_ms,

@@ -1,8 +1,9 @@
-"""Provides CRC-32C (Castagnoli), the checksum of record batches and producer snapshots.
+"""Provides CRC-32C (Castagnoli), which is used as the checksum of record batches and producer
+snapshots.
 
-The `crc32c` wheel's own `__init__` imports `importlib.metadata` and `argparse`, which would take a
-third of a broker's startup time. This module loads only the C extension. There is no Python
-fallback; it would be two thousand times slower.
+The `__init__` module of the `crc32c` wheel imports `importlib.metadata` and `argparse`, which would
+take up a third of the time that a broker needs to start. This module therefore loads only the C
+extension. There is no fallback in Python, because it would be two thousand times slower.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 
 Buffer = bytes | bytearray | memoryview
-"""Contiguous bytes, read without a copy."""
+"""Contiguous bytes that can be read without copying them."""
 
 Checksum = Callable[..., int]
 
@@ -26,15 +27,16 @@ def _load() -> Checksum:
             extension.loader.exec_module(module)
             found: Checksum = module.crc32c
             return found
-    # The wheel's layout is different, so use the slow import, which works with any layout.
+    # The wheel has a different layout. The slow import works with any layout.
     from crc32c import crc32c as found_by_import
 
     return found_by_import
 
 
 crc32c: Checksum = _load()
-"""`crc32c(data, value=0)` returns the checksum of `data`, continued from `value`.
+"""`crc32c(data, value=0)` returns the checksum of `data`. `value` is the checksum of any data
+before it.
 
-The checksum is an unsigned 32-bit number. This is the extension's own function; a Python wrapper
-would add a call per batch.
+The checksum is an unsigned 32-bit number. This is the function of the extension itself, because a
+Python wrapper would cost another call for each batch.
 """

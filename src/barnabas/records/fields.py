@@ -1,8 +1,9 @@
-"""Decodes the fields of many records at once, with numpy over one buffer (`octets`).
+"""Decodes the fields of many records at once, using numpy on a single buffer (`octets`).
 
-This module finds where records start, decodes varints and byte strings at arrays of positions, and
-copies byte strings into an Arrow column. The buffer ends in `PADDING`, so that reading slightly
-past the last record stays inside it. Any bytes yield arrays or `CorruptData`.
+This module finds the starts of records, decodes varints and byte strings at arrays of positions,
+and copies byte strings into an Arrow column. The buffer ends with `PADDING`, so that reading a
+little beyond the last record does not leave the buffer. For any bytes, the result is either arrays
+or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _WALK = 512
 
 
 def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> Integers:
-    """Return the positions of all records of consecutive batches.
+    """Return the positions of all records in consecutive batches.
 
-    Batch i has `counts[i]` records in `sizes[i]` octets. Walk the batches as one, because runs of
-    equal sizes continue across batches. Raises `CorruptData` if the records do not fill each batch
-    exactly.
+    Batch i has `counts[i]` records in `sizes[i]` octets. All batches are walked in one go, because
+    a run of records with equal sizes may continue in the next batch. Raises `CorruptData` if the
+    records do not exactly fill each batch.
     """
     end, left = sum(sizes), sum(counts)
     pieces: list[Integers] = []
@@ -52,7 +53,7 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
             pieces.append(np.array(walked, np.int64))
         left -= run
     starts = np.concatenate([*pieces, [position]])
-    # Every batch, not only the last, must end where its last record ends.
+    # Not only the last batch but every batch must end where its last record ends.
     filled = starts[np.cumsum(counts)] == np.cumsum(sizes)
     if position != end or not filled.all():
         raise CorruptData("a batch is not filled by its records")
@@ -60,11 +61,13 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
 
 
 def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
-    """Return how many records from `position` on, at most `limit`, have the same length.
+    """Return how many records from `position` on have the same length. The result is at most
+    `limit`.
 
-    Records of one length start with the same varint, so if those octets are equal at a fixed
-    stride, each start proves the next one. It uses bytes rather than an array, because most runs
-    are short (a batch's offset deltas take a second octet from 64 on) and numpy calls are slow.
+    Records that have the same length start with the same varint. If these octets are equal at a
+    fixed stride, each record therefore proves where the next one starts. This function uses bytes
+    instead of an array, because most runs are short (from 64 on, an offset delta takes a second
+    octet) and numpy calls are slow.
     """
     stride = _length(data, position)
     limit = min(limit, (end - position) // stride)
@@ -86,7 +89,8 @@ def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
 
 
 def _length(data: bytes, position: int) -> int:
-    """Return the size of the record at `position` in octets, including its length varint."""
+    """Return the size of the record at `position` in octets. The size includes the length varint.
+    """
     zigzag = shift = 0
     for octet in data[position : position + 5]:
         zigzag |= (octet & 0x7F) << shift
@@ -97,7 +101,7 @@ def _length(data: bytes, position: int) -> int:
 
 
 def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
-    """Return the zigzag varints that begin at `positions`, and the positions after them."""
+    """Return the zigzag varints at `positions` and the positions after them."""
     octet = octets.take(positions)
     small = octet.view(np.int8)  # nearly all are one octet long, so decode them as such first
     values = ((small >> 1) ^ -(small & 1)).astype(np.int64)
@@ -109,12 +113,14 @@ def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
 
 
 def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integers, Integers]:
-    """Decode varints whose `first` octet is followed by more octets, at `after`."""
+    """Decode varints that have more than one octet. `first` contains the first octets, and `after`
+    the positions after them.
+    """
     zigzag = (first & 0x7F).astype(np.uint64)
     longer = np.arange(first.size)
     shift = 7
     while longer.size:
-        # Ten octets of seven bits can represent 64 bits.
+        # A varint has at most ten octets, because ten times seven bits are enough for 64 bits.
         if shift > 63:
             raise CorruptData("a varint is longer than ten octets")
         at = after[longer]
@@ -130,7 +136,7 @@ def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integ
 
 
 class Blobs(NamedTuple):
-    """The positions of byte strings; a length of -1 means null."""
+    """The positions and the lengths of byte strings. A length of -1 stands for null."""
 
     positions: Integers
     lengths: Integers
@@ -140,18 +146,19 @@ class Blobs(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """The fields of records before their headers, one row per record."""
+    """The fields of records up to their headers, with one row per record."""
 
     time_deltas: Integers
     offset_deltas: Integers
     keys: Blobs
     values: Blobs
     cursor: Integers
-    """The positions at which the headers begin."""
+    """The positions at which the records' headers begin."""
 
 
 def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
-    """Decode the fields of any records. Raises `CorruptData` if a record is malformed."""
+    """Decode the fields of records with any layouts. Raises `CorruptData` if a record is malformed.
+    """
     _, cursor = varints(octets, starts)
     time_deltas, cursor = varints(octets, cursor + 1)  # skip the attributes octet, which is unused
     offset_deltas, cursor = varints(octets, cursor)
@@ -161,11 +168,13 @@ def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
 
 
 def read_blobs(octets: Octets, cursor: Integers, ends: Integers) -> tuple[Blobs, Integers]:
-    """Locate the length-prefixed byte strings at `cursor`, and return the positions after them."""
+    """Locate the byte strings at `cursor`, each of which follows its length, and return the
+    positions after them.
+    """
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     lengths, positions = varints(octets, cursor)
-    # Any negative length means null, as in Kafka's DefaultRecord and in `record.walk_records`.
+    # As in Kafka's DefaultRecord and in `record.walk_records`, any negative length means null.
     lengths = np.maximum(lengths, -1)
     after = positions + np.maximum(lengths, 0)
     if (lengths > ends - positions).any():
@@ -179,14 +188,15 @@ def binary(octets: Octets, blobs: Blobs) -> pa.Array:
         return _binary_of_any_width(octets, blobs)
     items = np.zeros((blobs.lengths.size, max(width, 0)), np.uint8)
     if width > 0:
-        # Gather items of this many octets: numpy copies each item with one memmove.
+        # Gather items of exactly this width, because numpy copies each such item with one memmove.
         overlapping = np.ndarray((octets.size - width + 1,), f"V{width}", octets, strides=(1,))
         items = overlapping[blobs.positions].view(np.uint8)
     return equal_width(items, width, blobs.lengths.size)
 
 
 def equal_width(items: Octets, width: int, count: int) -> pa.Array:
-    """Return `count` byte strings of `width` octets from `items`, or nulls if the width is -1."""
+    """Return `count` byte strings of `width` octets from `items`. If the width is -1, return nulls.
+    """
     if width < 0:
         return pa.nulls(count, pa.binary())
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)

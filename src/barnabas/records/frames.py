@@ -1,4 +1,5 @@
-"""Reads the framing of compressed data to find its maximum unpacked size without unpacking it.
+"""Reads the framing of compressed data to find the maximum decompressed size without decompressing
+the data.
 
     codec   unpacked size                    source
     gzip    its size modulo 2^32             the trailer of the last member; members are not bounded
@@ -6,11 +7,12 @@
     lz4     an upper limit                   the stated size, or the blocks
     zstd    an upper limit                   the stated size, or the blocks, of every frame
 
-Every byte belongs to the framing or to a block. Bytes after the end are rejected, because a library
-might unpack them uncounted. The number of blocks is limited, far above what any client writes,
-because reading the sizes of very small blocks takes longer than unpacking them.
+Every byte must be part of the framing or of a block. Any bytes after the end are rejected, because
+a library might decompress them without counting them. The number of blocks is limited to far more
+than any client writes, because reading the sizes of very small blocks takes longer than
+decompressing them.
 
-Any bytes yield a number or `CorruptData`.
+For any bytes, the result is either a number or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from barnabas.records.crc32c import Buffer
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # version 1, readable by 1
 MAX_BLOCKS = 10_000
-"""The limit on blocks, about five milliseconds of work. Clients write blocks of at least 32 KiB."""
+"""The maximum number of blocks, which take about five milliseconds. Clients write blocks of 32 KiB
+or more.
+"""
 
 _INT32 = Struct(">i")
 _UINT32_LE = Struct("<I")
@@ -49,7 +53,7 @@ _ZSTD_WINDOW_LOG_MAX = 27  # 128 MiB, as level 22 needs; Kafka does not read lar
 
 
 def gzip_bytes(data: Buffer) -> int:
-    """Return the size declared by the last member, which is not an upper limit (RFC 1952).
+    """Return the size that the last member declares. This is not an upper limit (RFC 1952).
 
     1f 8b 08 | flags | ... deflated ... | crc32 u32 | size u32
     """
@@ -60,12 +64,13 @@ def gzip_bytes(data: Buffer) -> int:
 
 
 def snappy_bytes(data: memoryview) -> int:
-    """Return the sum of the sizes that the raw blocks declare."""
+    """Return the sum of the sizes declared by the raw blocks."""
     return sum(size for size, _ in snappy_blocks(data))
 
 
 def snappy_blocks(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Yield each raw block of a xerial stream, or the only block, with its unpacked size.
+    """Yield each raw block of a xerial stream with its decompressed size. Without a xerial header,
+    the data is a single block.
 
     header, 16 bytes | size i32, raw block | ...
     """
@@ -100,16 +105,16 @@ def _raw_bytes(block: memoryview) -> int:
 
 
 def lz4_bytes(data: Buffer) -> int:
-    """Return the maximum unpacked size of the only frame in `data`.
+    """Return the maximum decompressed size of `data`, which must be a single frame.
 
     magic u32 | FLG (bits 6-7 version 1, 5 independent blocks, 4 block checksums, 3 content size,
     2 content checksum, 1 reserved, 0 dictionary id) | BD (bits 4-6: block size 4^(4+n), n >= 4)
     | [content size u64] | [dictionary id u32] | header checksum u8
     | blocks: size u32 (top bit: stored), data, [checksum u32] ... | 0 u32 | [checksum u32]
 
-    As in Kafka, there must be one frame with a correct checksum and independent blocks. Java's
-    clients reject all others, whereas a library would unpack any number of frames and skip some
-    kinds.
+    As in Kafka, there must be exactly one frame, with a correct header checksum and independent
+    blocks. Java clients reject everything else, whereas a library would decompress any number of
+    frames and skip some kinds of them.
     """
     try:
         return _lz4_bytes(data)
@@ -145,9 +150,9 @@ def _lz4_bytes(data: Buffer) -> int:
 
 @lru_cache(256)  # a producer's frames have similar beginnings
 def _lz4_header(header: bytes) -> tuple[int, int | None, int, int]:
-    """Return the block size, the content size if declared, and the sizes of both checksums.
+    """Return the block size, the content size if it is declared, and the sizes of both checksums.
 
-    Raises CorruptData for a frame that Java rejects.
+    Raises CorruptData if Java would reject the frame.
     """
     (magic,) = _UINT32_LE.unpack_from(header)
     if magic != _LZ4_MAGIC:
@@ -162,7 +167,7 @@ def _lz4_header(header: bytes) -> tuple[int, int | None, int, int]:
 
 
 def zstd_bytes(data: Buffer) -> int:
-    """Return the maximum unpacked size of the frames in `data` (RFC 8878, section 3.1.1).
+    """Return the maximum decompressed size of all frames in `data` (RFC 8878, section 3.1.1).
 
     magic u32 | descriptor (bits 6-7 content size, 5 single segment, 3 reserved, 2 checksum,
     0-1 dictionary id) | [window] | [dictionary id] | [content size]
@@ -215,7 +220,7 @@ def _zstd_bytes(data: Buffer) -> int:
 
 
 def _zstd_header(data: Buffer, at: int) -> tuple[int | None, int]:
-    """Return a frame's declared content size and the position of its first block."""
+    """Return the content size that a frame declares and the position of its first block."""
     descriptor = data[at]
     if descriptor & _ZSTD_RESERVED:
         raise CorruptData("a zstd frame has a reserved bit set")
@@ -242,12 +247,14 @@ def _too_many() -> CorruptData:
 
 
 def lz4_header_checksum(descriptor: bytes) -> int:
-    """Return the checksum byte of an LZ4 frame header, computed over its fields from FLG on."""
+    """Return the checksum byte for an LZ4 frame header. It covers the fields of the header from FLG
+    on.
+    """
     return _xxh32(descriptor) >> 8 & 0xFF
 
 
 def _xxh32(data: bytes) -> int:
-    """Return the 32-bit xxHash, with seed 0, of fewer than sixteen bytes."""
+    """Return the 32-bit xxHash, with seed 0, of data that is shorter than sixteen bytes."""
     mask = 0xFFFFFFFF
     state = 374761393 + len(data)
     words = len(data) // 4 * 4

@@ -1,4 +1,4 @@
-"""Decodes records that are alike class by class instead of field by field.
+"""Decodes records that have the same layout together instead of decoding them field by field.
 
 This is the fast path of `columns.py`. Records of one producer usually differ in the content of
 their fields rather than in their lengths. If the octets with lengths are the same, so is the
@@ -39,7 +39,7 @@ HEAD_BYTES = 2 * _WORD_BYTES
 
 
 class Heads(NamedTuple):
-    """The first 16 octets of each record, as words, with the records' positions."""
+    """The first 16 octets of each record as words, and the positions of the records."""
 
     rows: Integers
     starts: Integers
@@ -58,14 +58,15 @@ class Heads(NamedTuple):
 
 
 def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | None:
-    """Return the fields of the records at `starts` (at least one); None if there are many classes.
+    """Return the fields of the records at `starts`, or None if there are many classes. There must
+    be at least one record.
 
-    `data` and `octets` are the same buffer, with 16 octets after the last record.
+    `data` and `octets` are the same buffer. It must contain 16 more octets after the last record.
     """
     left = Heads(np.arange(starts.size), starts, *_words(octets, starts, HEAD_BYTES))
     parts: list[tuple[Integers, Fields]] = []
     for _ in range(_MOST_CLASSES):
-        # The first record may be in a small class, so use one in the middle.
+        # The first record may belong to a small class, so start with a record in the middle.
         first = int(left.starts[left.starts.size // 2])
         layout = layout_at(data, first)
         if layout is None:
@@ -73,7 +74,8 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
         members = left.where(same_head(data, first, left, layout))
         if layout.value > HEAD_BYTES:
             members = members.where(_same_value_length(data, first, octets, members, layout))
-        # A class this small implies many classes, so leave all records to the general decoder.
+        # If this class is so small, there must be many classes. Leave all records to the general
+        # decoder.
         if members.rows.size * _MOST_CLASSES < left.rows.size:
             return None
         parts.append((members.rows, _fields(members, layout)))
@@ -86,7 +88,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
 
 
 def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
-    """Return the layout of the record at `start`; None if it cannot define a class."""
+    """Return the layout of the record at `start`, or None if the record cannot define a class."""
     layout = read_layout(data, start)
     if layout is None or layout.key > HEAD_BYTES:
         return None
@@ -97,9 +99,9 @@ def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
 
 
 def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout) -> Chosen:
-    """Return which records have the record length, key length and delta widths of `first`.
+    """Return which records have the same record length, key length and delta widths as `first`.
 
-    If the value length is in the head, they must also have that of `first`.
+    If the value length is in the head as well, it must also be the same.
     """
     octets = bytearray(HEAD_BYTES)
     octets[: layout.time_delta - 1] = b"\xff" * (layout.time_delta - 1)
@@ -120,7 +122,7 @@ def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout
 def _same_value_length(
     data: bytes, first: int, octets: Octets, heads: Heads, layout: Layout
 ) -> Chosen:
-    """Return which records with the head of `first` also have its value length."""
+    """Return which records with the same head as `first` also have the same value length."""
     at = layout.value_length_at
     (words,) = _words(octets, heads.starts + at, _WORD_BYTES)
     mask = np.uint64((1 << 8 * (layout.value - at)) - 1)
@@ -141,7 +143,7 @@ def _fields(heads: Heads, layout: Layout) -> Fields:
 
 
 def head_varints(heads: Heads, begin: int, end: int) -> Integers:
-    """Decode zigzag varints of `end - begin` octets each, at `begin` in their records."""
+    """Decode zigzag varints of `end - begin` octets each, which start at `begin` in each record."""
     word, at = (heads.low, begin) if begin < _WORD_BYTES else (heads.high, begin - _WORD_BYTES)
     shifted = word >> np.uint64(8 * at) if at else word
     if end - begin == 1:
@@ -156,7 +158,7 @@ def head_varints(heads: Heads, begin: int, end: int) -> Integers:
 
 
 def _merge(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
-    """Merge the rows of all classes into the order of the records."""
+    """Merge the rows of all classes, ordered by record."""
     if len(parts) == 1:
         return parts[0][1]
     columns = [np.empty(count, np.int64) for _ in range(7)]
@@ -170,8 +172,9 @@ def _merge(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
 
 
 def _words(octets: Octets, positions: Integers, size: int) -> list[Words]:
-    """Return the `size` octets at each position, as words whose lowest octet comes first."""
-    # Items of any alignment are gathered directly; numbers would be copied first.
+    """Return the `size` octets at each position as words with the lowest octet first."""
+    # Items of this type can be gathered at any alignment, whereas numbers would have to be copied
+    # first.
     overlapping = np.ndarray((octets.size - size + 1,), f"V{size}", octets, strides=(1,))
     words = overlapping[positions].view("<u8").reshape(-1, size // _WORD_BYTES)
     return [np.ascontiguousarray(column) for column in words.T]

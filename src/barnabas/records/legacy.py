@@ -1,14 +1,15 @@
-"""Reads messages of magic 0 and 1, the formats before KIP-98, which only old directories contain.
+"""Reads messages of magic 0 and 1. These formats were used before KIP-98, so they occur only in old
+directories.
 
     offset int64 | size int32 | crc uint32 | magic int8 | attributes int8
     | [magic 1: timestamp int64] | key length int32, key | value length int32, value
 
-A compressed message's value is a set of messages. In magic 0, they have absolute offsets; in magic
-1 (KIP-31), offsets are relative to the first message, and the wrapper has the offset of the last.
-These messages are only read, never written.
+The value of a compressed message is a set of messages. In magic 0, these have absolute offsets. In
+magic 1 (KIP-31), their offsets are relative to the first message in the set, and the wrapper has
+the offset of the last one. Barnabas reads these messages but never writes them.
 
-In magic 0, an LZ4 frame header has a wrong checksum, because Kafka also hashed the frame's magic
-number. The checksum is corrected before the frame is read.
+In magic 0, the checksum in an LZ4 frame header is wrong, because Kafka included the magic number of
+the frame in the hash. The checksum is corrected before the frame is decompressed.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ _KEY_AT = (18, 26)  # by magic
 _LZ4_DESCRIPTOR_AT = 4
 
 Message = tuple[int, int, bytes | None, bytes | None]
-"""A message: offset, timestamp (-1 in magic 0), key, value."""
+"""A message, consisting of its offset, its timestamp (-1 in magic 0), its key and its value."""
 
 
 def iterate_messages(
     buffer: Buffer, position: int, header: BatchHeader, limit_bytes: int
 ) -> Iterator[Message]:
-    """Yield the message at `position`, or the messages that it wraps. Raises CorruptData."""
+    """Yield the message at `position`. If it is compressed, yield the messages in it instead.
+    Raises CorruptData.
+    """
     key, value = _key_and_value(buffer, position, header)
     if header.codec == NONE:
         yield header.last_offset, header.max_timestamp, key, value
@@ -46,14 +49,15 @@ def iterate_messages(
     found = list(iterate_batches(inner))
     if not found:
         raise CorruptData(f"the wrapper at offset {header.last_offset} wraps nothing")
-    # Relative offsets count up to the wrapper's offset; magic 0 has absolute offsets.
+    # Relative offsets are counted such that the last one equals the wrapper's offset. In magic 0,
+    # offsets are absolute.
     base = header.last_offset - found[-1][1].last_offset if header.magic == 1 else 0
     for at, message in found:
-        # Kafka wraps only once; nested wrappers could expand without limit.
+        # Kafka never nests wrappers, and nested ones could expand without limit.
         if message.codec != NONE or message.magic != header.magic:
             raise CorruptData(f"a message inside the wrapper at {header.last_offset} is wrapped")
         key, value = _key_and_value(inner, at, message)
-        # With log-append time, the broker stamped only the wrapper.
+        # With log-append time, the broker has set only the wrapper's timestamp.
         stamped = header if header.has_log_append_time else message
         yield base + message.last_offset, stamped.max_timestamp, key, value
 
@@ -83,7 +87,7 @@ def _nullable_bytes(buffer: Buffer, at: int, end: int) -> tuple[bytes | None, in
 
 
 def _with_right_checksum(frame: bytes) -> bytes:
-    """Return an LZ4 frame with the header checksum of its format."""
+    """Return the LZ4 frame with a correct header checksum."""
     if len(frame) < _LZ4_DESCRIPTOR_AT + 2:
         raise CorruptData("an lz4 frame is truncated")
     flags = frame[_LZ4_DESCRIPTOR_AT]

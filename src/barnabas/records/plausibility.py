@@ -1,17 +1,18 @@
-"""Quickly checks whether the records of a producer's batch match its header.
+"""Checks quickly whether the records in a producer's batch match the header.
 
     header | first record | ... | length | 0 | timestamp delta | count - 1 | ... to the batch's end
              ^ delta 0, offset delta 0                          ^ offset delta
 
-A walk costs a microsecond per record, more than all other work on a batch. However, the last record
-reveals a wrong record count: its offset delta is its index, and its length reaches to the end of
-the batch. One search from the end finds these bytes. A batch that fails is not rejected;
-`rewrite.Walk` decides.
+Walking the records takes a microsecond per record, which is more than all other work on a batch.
+However, a wrong record count shows in the last record: its offset delta must be its index, and its
+length must extend to the end of the batch. One search from the end finds these bytes. If this check
+fails, the batch is not rejected, but checked by `rewrite.Walk`.
 
-If a batch passes, its first and last record confirm the header's record count. Its largest
-timestamp is either one of theirs or at most an hour ahead of the broker's clock. Compressed records
-are framed to their last byte, and declare a size that readers can unpack. The records in between
-and the content of the frames are not checked (decision 18 has the figures).
+If the check succeeds, the first and the last record confirm the record count in the header. The
+largest timestamp is that of the first or the last record, or at most an hour ahead of the broker's
+clock. Compressed records are framed up to their last byte and declare a size that readers can
+decompress. The records in between and the content of the frames are not checked (decision 18 gives
+the figures).
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from barnabas.records.compression import NONE, stated_bytes
 from barnabas.records.varint import append_varint, finish_varint, read_varint
 
 AHEAD_MS = 3_600_000
-"""A batch whose timestamps are further ahead of the clock has its records checked."""
+"""If a timestamp in a batch is further ahead of the clock, the records are checked."""
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""The maximum decompressed size of a batch whose records are not checked."""
+"""If the decompressed size of a batch is larger, the records are checked."""
 
 _FIELDS = Struct(">hiqq14xi")
-"""The header fields: attributes, last offset delta, base and max timestamp, count."""
+"""The header fields used here: attributes, last offset delta, base and max timestamp, record count.
+"""
 _FIELDS_AT = 21
 _MIN_RECORD_BYTES = 7
 _MAX_CANDIDATES = 64
@@ -41,9 +43,9 @@ _TAIL_BYTES = 512  # bytes in addition to twice the average record
 
 
 def is_plausible(records: memoryview, now_ms: int) -> bool:
-    """Return whether a batch passes.
+    """Return whether the batch passes the check.
 
-    A batch may pass even if `admit` rejects its header.
+    The result may be True even if `admit` would reject the header.
     """
     if len(records) < HEADER_BYTES:
         return True
@@ -59,11 +61,12 @@ def is_plausible(records: memoryview, now_ms: int) -> bool:
 
 
 def is_one_record(records: memoryview) -> bool:
-    """Return whether an uncompressed batch contains exactly one record, without deltas."""
+    """Return whether an uncompressed batch contains exactly one record, whose deltas are 0."""
     size = len(records)
     if size < HEADER_BYTES + _MIN_RECORD_BYTES:
         return False
-    # Check the length, and that attributes and deltas are 0, as below, but with a known end.
+    # Check the length, and that the attributes and both deltas are 0, as below. Here, the end is
+    # already known.
     length = records[61]
     if length < 0x80:
         return length == (size - 62) << 1 and not (records[63] or records[64])
@@ -74,10 +77,11 @@ def is_one_record(records: memoryview) -> bool:
 
 
 def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
-    """Return whether an uncompressed batch begins and ends like `count` (at least two) records.
+    """Return whether an uncompressed batch begins and ends like a batch of `count` records (at
+    least two).
 
-    `span_ms` is the time from the base timestamp to the largest one. If `any_time`, any record may
-    have the largest timestamp.
+    `span_ms` is the difference between the base timestamp and the largest one. If `any_time` is
+    set, any of the records may have the largest timestamp.
     """
     size = len(records)
     body_bytes = size - HEADER_BYTES
@@ -108,7 +112,7 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
 
 
 def _is_framed(records: memoryview, codec: int, count: int) -> bool:
-    """Return whether compressed records have valid framing and room for `count` records."""
+    """Return whether the framing of compressed records is valid and allows for `count` records."""
     try:
         return (
             count * _MIN_RECORD_BYTES
@@ -120,7 +124,7 @@ def _is_framed(records: memoryview, codec: int, count: int) -> bool:
 
 
 def _end_of_long_first(records: memoryview, length: int) -> int:
-    """Return the end of a first record of at least 8 KiB, or 0 if there is no such record."""
+    """Return the end of the first record if that has at least 8 KiB, otherwise 0."""
     try:
         raw, at = finish_varint(records[: HEADER_BYTES + 11], HEADER_BYTES + 1, length)
     except (IndexError, CorruptData):
@@ -129,9 +133,10 @@ def _end_of_long_first(records: memoryview, length: int) -> int:
 
 
 def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
-    """Return whether the last record has the offset delta `count - 1`.
+    """Return whether the offset delta of the last record is `count - 1`.
 
-    Unless `any_time`, the largest timestamp must also be that record's or the first record's.
+    Unless `any_time` is set, either this record or the first one must also have the largest
+    timestamp.
     """
     number, expected = _varint(count - 1), _after_length(span_ms, count)
     body_bytes = len(records) - HEADER_BYTES
@@ -149,7 +154,9 @@ def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> b
 
 
 def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
-    """Return whether the batch ends with a record of this offset delta and a time in the span."""
+    """Return whether the batch ends with a record that has this offset delta and a timestamp within
+    the span.
+    """
     at = len(tail)
     for _ in range(_MAX_CANDIDATES):
         at = tail.rfind(number, 0, at)
@@ -167,7 +174,9 @@ def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
 
 
 def _is_preceded_by_length(tail: bytes, at: int) -> bool:
-    """Return whether the bytes before `at` are the length of a record from `at` to the end."""
+    """Return whether the bytes before `at` encode the length of a record that extends from `at` to
+    the end.
+    """
     return tail.endswith(_varint(len(tail) - at), 0, at)
 
 
@@ -180,5 +189,7 @@ def _varint(number: int) -> bytes:
 
 @lru_cache(4096)
 def _after_length(span_ms: int, count: int) -> bytes:
-    """Return the bytes after the last record's length: attributes, timestamp and offset delta."""
+    """Return the bytes that follow the length in the last record: attributes, timestamp delta and
+    offset delta.
+    """
     return b"\0" + _varint(span_ms) + _varint(count - 1)

@@ -1,14 +1,15 @@
-"""Builds batches of records, and reads the records of a fetch.
+"""Builds batches of records, and reads the records in fetched batches.
 
     length varint | attributes int8 (0) | timestamp delta varlong | offset delta varint
     | key length varint (-1: null), key | value length varint (-1: null), value
     | header count varint | per header: key length varint, key, value length varint (-1), value
 
-If a batch has a codec, its records are one compressed stream. With log-append time, every record
-has the batch's max timestamp, regardless of its delta.
+If a batch has a codec, its records are compressed as a single stream. With log-append time, the
+timestamp of every record is the max timestamp of the batch, whatever its delta.
 
-Any bytes yield either records or `CorruptData`. Control batches, which contain no records for
-users, are skipped; otherwise, the meaning of records (such as aborted transactions) is ignored.
+For any bytes, the result is either records or `CorruptData`. Control batches are skipped, because
+they contain no records for users. Apart from that, this module does not interpret records; for
+example, it does not skip aborted transactions.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ Headers = Sequence[tuple[str, bytes | None]]
 CREATE_TIME, LOG_APPEND_TIME_TYPE = 0, 1
 
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
-"""The default limit on a batch's decompressed size."""
+"""The default limit on the decompressed size of a batch."""
 
 _MIN_RECORD_BYTES = 7
 RECORD_OVERHEAD_BYTES = 31
-"""The maximum total size of a record's lengths, attributes, deltas and header count."""
+"""The maximum total size of the lengths, attributes, deltas and header count in a record."""
 
 
 class Record(NamedTuple):
-    """A record, as stored."""
+    """Represents a record as it is stored."""
 
     offset: int
     timestamp: int
-    """The time in ms since the epoch; -1 if there is none."""
+    """The time in ms since the epoch, or -1 if the record has no timestamp."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
@@ -64,11 +65,11 @@ _new_record = tuple.__new__
 
 
 class BatchBuilder:
-    """Collects records and builds one batch from them.
+    """Collects records and builds a batch from them.
 
-    The producer's fields may be set until `build`, because an idempotent producer assigns a batch's
-    sequence only when it sends the batch. `build` may be called again, even after more records have
-    been added.
+    The fields of the producer may be set at any time before `build`, because an idempotent producer
+    assigns the sequence number of a batch only when it sends the batch. `build` may be called
+    again, also after more records have been appended.
     """
 
     __slots__ = (
@@ -102,18 +103,18 @@ class BatchBuilder:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the batch before compression."""
+        """The uncompressed size of the batch in bytes."""
         return HEADER_BYTES + len(self._body)
 
     @property
     def body(self) -> bytes:
-        """The records alone, uncompressed."""
+        """The uncompressed records without the batch header."""
         return bytes(self._body)
 
     def append(
         self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers = ()
     ) -> int:
-        """Add a record, and return the new `size_bytes`."""
+        """Append a record and return the new `size_bytes`."""
         if self.record_count == 0:
             self._base_timestamp = self._max_timestamp = timestamp_ms
         elif timestamp_ms > self._max_timestamp:
@@ -133,7 +134,7 @@ class BatchBuilder:
         return HEADER_BYTES + len(self._body)
 
     def build(self, base_offset: int = 0) -> bytes:
-        """Build the batch. Its leader epoch is -1 until a leader appends it."""
+        """Build the batch. The leader epoch is -1 until a leader appends the batch."""
         body = self._body if self.codec == NONE else compress(self.codec, self._body)
         header = new_header(
             self.codec, self.record_count, self._base_timestamp, self._max_timestamp
@@ -149,7 +150,9 @@ class BatchBuilder:
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
-    """Return the maximum uncompressed size that this record can add to a batch."""
+    """Return the maximum number of uncompressed bytes by which this record can increase the size of
+    a batch.
+    """
     bound = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
     for name, content in headers:
         bound += 10 + len(name.encode()) + len(content or b"")
@@ -157,12 +160,14 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
 
 
 def nullable(data: bytes | None) -> bytes:
-    """Return the bytes preceded by their length, as in a record's key, value and headers."""
+    """Return the bytes with their length before them, as in the key, the value and the headers of a
+    record.
+    """
     return VARINTS[-1] if data is None else VARINTS[len(data)] + data
 
 
 def encoded_headers(headers: Headers) -> bytes:
-    """Encode a record's last part: the header count and the headers."""
+    """Encode the last part of a record, which consists of the header count and the headers."""
     pairs = (nullable(name.encode()) + nullable(content) for name, content in headers)
     return VARINTS[len(headers)] + b"".join(pairs)
 
@@ -182,10 +187,11 @@ def _append_nullable(buffer: bytearray, data: bytes | None) -> None:
 def iterate_records(
     batches: Buffer, *, check_crc: bool = True, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """Yield the records of concatenated batches of any magic, in order.
+    """Yield the records in concatenated batches of any magic in their order.
 
-    An incomplete batch at the end, as in a fetch response, is ignored; control batches are skipped.
-    Raises CorruptData if a batch fails its checksum or decompresses to more than `limit_bytes`.
+    If the last batch is incomplete, as is common in a fetch response, it is ignored. Control
+    batches are skipped. Raises CorruptData if a checksum is wrong or if a batch decompresses to
+    more than `limit_bytes`.
     """
     for position, header in iterate_batches(batches):
         if check_crc and not verify_crc(batches, position, header):
@@ -197,7 +203,7 @@ def iterate_records(
 def records_of(
     batches: Buffer, position: int, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """Yield the records of the batch at `position`, including control records. Raises
+    """Yield the records in the batch at `position`. Control records are included. Raises
     CorruptData."""
     if header.magic != 2:
         kind = LOG_APPEND_TIME_TYPE if header.has_log_append_time else CREATE_TIME
@@ -210,14 +216,16 @@ def records_of(
 def plain_records(
     batches: Buffer, position: int, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> bytes:
-    """Return the uncompressed records of the magic-2 batch at `position`. Raises CorruptData."""
+    """Return the decompressed records of the batch at `position`, which must have magic 2. Raises
+    CorruptData.
+    """
     body = memoryview(batches)[position + HEADER_BYTES : position + header.size_bytes]
     try:
         if header.codec == NONE:
             plain = bytes(body)
         else:
             plain = decompress(header.codec, body, limit_bytes)
-        # Reject an impossible record count before starting a loop.
+        # If the record count is impossible, do not even start a loop.
         if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(plain):
             raise CorruptData(f"{counted(header.record_count, 'record')} in {len(plain)} bytes")
         return plain
@@ -226,7 +234,7 @@ def plain_records(
 
 
 def walk_records(header: BatchHeader, plain: bytes) -> Iterator[Record]:
-    """Yield the records from `plain_records` one by one. Raises CorruptData."""
+    """Yield the records that `plain_records` has returned one by one. Raises CorruptData."""
     try:
         yield from _walk(header, plain)
     except IndexError as cause:
@@ -236,11 +244,12 @@ def walk_records(header: BatchHeader, plain: bytes) -> Iterator[Record]:
 
 
 def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
-    """Decode `record_count` records that must fill `data`.
+    """Decode `record_count` records, which must fill `data` exactly.
 
-    Nearly every varint is one byte, so the first byte is read in place, because a call costs more
-    than everything else. A slice beyond the end is silently too short, but then the position cannot
-    match the record's end, which is checked once per record.
+    Nearly every varint has one byte, and a function call would cost more than everything else, so
+    the first byte is read inline. Slicing beyond the end returns too few bytes without an error.
+    However, the position then cannot be equal to the end of the record, which is checked once for
+    each record.
     """
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
@@ -253,7 +262,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
         if raw >= 0x80:
             raw, at = finish_varint(data, at, raw)
         end = at + ((raw >> 1) ^ -(raw & 1))
-        # Otherwise, a record could end within another one, or before it begins.
+        # Without this check, a record could end within another record or before its own start.
         if not at < end <= total:
             raise CorruptData(f"a record reaches from byte {at} to {end} of {total}")
         raw, at = data[at + 1], at + 2
@@ -281,7 +290,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
             at += 1
         if at != end:
             raise CorruptData(f"the record at offset {offset} does not fill its size")
-        # With LogAppendTime, every record has the header's time (ST-4).
+        # With LogAppendTime, all records have the time in the header (ST-4).
         if stamped:
             timestamp = header.max_timestamp
         yield _new_record(Record, (offset, timestamp, key, value, headers, kind))

@@ -1,6 +1,6 @@
-"""Determines a record's layout: where its fields begin.
+"""Determines the layout of a record, which is where its fields begin.
 
-Column readers apply the layout of one record to all records that are alike.
+Readers of columns apply the layout of one record to all records that have the same layout.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from barnabas.records.varint import read_varint
 
 
 class Layout(NamedTuple):
-    """The positions of a record's fields, relative to its start; a length of -1 means null."""
+    """The positions of the fields in a record, relative to its start. A length of -1 stands for
+    null.
+    """
 
     size: int
-    """The size of the whole record, including its length varint."""
+    """The size of the whole record. This includes the length varint."""
     time_delta: int
     offset_delta: int
     key_length_at: int
@@ -31,7 +33,7 @@ class Layout(NamedTuple):
 
 
 def read_layout(data: bytes | memoryview, start: int) -> Layout | None:
-    """Return the layout of the record at `start`; None if it is damaged."""
+    """Return the layout of the record at `start`, or None if the record is damaged."""
     try:
         size, body = read_varint(data, start)
         end = body + size

@@ -1,4 +1,5 @@
-"""Decodes consecutive records of one layout as a table, the fastest path of `columns`.
+"""Decodes consecutive records that have the same layout as a table. This is the fastest path of
+`columns`.
 
     record | record | record | ...      `count` rows of `stride` octets each: one array, no copy
 
@@ -36,7 +37,7 @@ _FEWEST_RECORDS = 256
 
 
 class Rows(NamedTuple):
-    """The fields of records as columns, in the order of the records."""
+    """The fields of records as columns, ordered by record."""
 
     time_deltas: Integers
     offset_deltas: Integers
@@ -46,7 +47,7 @@ class Rows(NamedTuple):
 
 class _Stretch(NamedTuple):
     octets: Octets
-    """One row for each record."""
+    """The octets of the records, with one row per record."""
     heads: Heads
     layout: Layout
 
@@ -54,10 +55,11 @@ class _Stretch(NamedTuple):
 def rows_of(
     sections: Sequence[bytes | memoryview], counts: Sequence[int], fewest: int = _FEWEST_RECORDS
 ) -> Rows | None:
-    """Return the records of batches (`counts[i]` in `sections[i]`); None if not worthwhile.
+    """Return the records of batches, or None if this is not worthwhile. `sections[i]` contains
+    `counts[i]` records.
 
-    It is not worthwhile if a stretch would have fewer than `fewest` records on average, or not all
-    records are alike.
+    It is not worthwhile if a stretch would have fewer than `fewest` records on average, or if the
+    records do not all have the same layout.
     """
     found: list[_Stretch] = []
     most = sum(counts) // fewest
@@ -78,7 +80,7 @@ def rows_of(
 
 
 def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch | None:
-    """Return the longest stretch from `position` on."""
+    """Return the longest stretch that begins at `position`."""
     layout = layout_at(section, position)
     if layout is None or layout.size < HEAD_BYTES:
         return None
@@ -87,14 +89,15 @@ def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch 
     if not count:
         return None
     octets = np.ndarray((count, stride), np.uint8, section, position)
-    # Words may have any alignment: one copy aligns them for numpy.
+    # The words may have any alignment. Copying them once aligns them for numpy.
     low, high = (
         np.ndarray((count,), "<u8", section, position + at, (stride,)).copy() for at in (0, 8)
     )
     numbers = np.arange(count)
     heads = Heads(numbers, numbers, low, high)
     same = same_head(section, position, heads, layout)
-    # The value's length is after the loaded octets, so compare its columns.
+    # The length of the value comes after the octets that were loaded, so compare its columns
+    # instead.
     if layout.value > HEAD_BYTES:
         for at in range(layout.value_length_at, layout.value):
             same &= octets[:, at] == octets[0, at]

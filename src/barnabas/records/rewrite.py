@@ -1,11 +1,12 @@
-"""Validates or recompresses the records of one batch on the broker.
+"""Validates or recompresses the records of a batch on the broker.
 
-Neither operation changes a record: offsets, times, keys, values and headers remain the bytes that
-the producer wrote (`record` shows their layout). A walk checks that they match the header and the
-topic's rules. It processes a few records at a time, because it runs on the event loop, where no
-step may take longer than a few milliseconds. Compression is one call that can run in a thread.
+Neither operation changes a record: offsets, timestamps, keys, values and headers keep the bytes
+that the producer wrote (`record` describes their layout). A walk checks that the records match the
+header and the rules of the topic. Because it runs on the event loop, where no step may take longer
+than a few milliseconds, it processes a few records at a time. Compression is a single call, which
+may run in a thread.
 
-Any bytes yield a verdict or `CorruptData`.
+For any bytes, the result is either a verdict or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -30,17 +31,22 @@ _TIMESTAMPS = range(-(1 << 63), 1 << 63)
 
 
 class Rules(NamedTuple):
-    """A topic's rules for each record."""
+    """The rules of a topic for each of its records."""
 
     needs_key: bool = False
-    """Whether every record needs a key; compaction identifies records by key (ST-7)."""
+    """Whether every record must have a key, because compaction identifies records by their keys
+    (ST-7).
+    """
     oldest_ms: int | None = None
-    """The oldest accepted timestamp; None accepts any. Records without a timestamp always pass."""
+    """The oldest timestamp that is accepted, or None if there is no limit. A missing timestamp is
+    always accepted.
+    """
     newest_ms: int | None = None
 
 
 class Fault(NamedTuple):
-    """A fault in a record: the reason and the record's index in the batch (KIP-467)."""
+    """Describes what is wrong with a record, and gives the record's index in the batch (KIP-467).
+    """
 
     record: int
     message: str
@@ -48,11 +54,11 @@ class Fault(NamedTuple):
 
 
 class Walk:
-    """A walk over a batch's records, which `step` advances.
+    """Walks over the records of a batch. Each call of `step` continues the walk.
 
-    `plain` is the section of records, decompressed. At the end, `faults` contains the first
-    thousand records that break a rule, `fault_count` is their total number, and `max_timestamp` is
-    the correct one for the header.
+    `plain` contains the decompressed records. After the walk, `faults` contains the first thousand
+    records that break a rule, `fault_count` is the number of all such records, and `max_timestamp`
+    is the timestamp that the header should contain.
     """
 
     __slots__ = (
@@ -82,7 +88,7 @@ class Walk:
         self.max_timestamp = NO_TIMESTAMP
 
     def step(self, record_count: int) -> bool:
-        """Walk at most `record_count` records, and return whether any remain. Raises
+        """Walk over at most `record_count` records, and return whether any are left. Raises
         CorruptData."""
         end = min(self._index + record_count, self._header.record_count)
         try:
@@ -102,9 +108,9 @@ class Walk:
         return False
 
     def _walk_to(self, end_index: int) -> None:
-        """Walk up to a record.
+        """Walk up to the record with this index.
 
-        Nearly every varint is one byte, which is read in place (see `record`).
+        Nearly every varint has one byte, which is read inline (see `record`).
         """
         data = self._plain
         at = self._at
@@ -126,8 +132,8 @@ class Walk:
             raw, at = data[at], at + 1
             if raw >= 0x80:
                 raw, at = finish_varint(data, at, raw)
-            # A producer's batch has no gaps (only compaction removes records), so record n has
-            # offset delta n.
+            # Only compaction leaves gaps, so in a producer's batch, record n must have the offset
+            # delta n.
             if raw != index << 1:
                 raise CorruptData(f"record {index} has offset delta {(raw >> 1) ^ -(raw & 1)}")
             key_raw, at = data[at], at + 1
@@ -145,7 +151,7 @@ class Walk:
                 max_timestamp = timestamp
             if needs_key and key_raw & 1:
                 self._fault(index, "a compacted topic accepts no record without a key", False)
-            # As in Kafka, a record without a timestamp is always within bounds.
+            # As in Kafka, a record without a timestamp is always accepted.
             elif timestamp != NO_TIMESTAMP and (
                 (oldest_ms is not None and timestamp < oldest_ms)
                 or (newest_ms is not None and timestamp > newest_ms)
@@ -153,7 +159,7 @@ class Walk:
                 self._fault(index, f"timestamp {timestamp} is outside of {self._bounds()}", True)
         self._index = end_index
         self._at = at
-        # A 64-bit delta is added to a 64-bit base; Java's sum would wrap.
+        # The delta and the base have 64 bits each. In Java, their sum would wrap around.
         if max_timestamp not in _TIMESTAMPS:
             raise CorruptData("a timestamp does not fit into 64 bits")
         self.max_timestamp = max_timestamp
@@ -186,18 +192,18 @@ def _after_headers(data: bytes, at: int, end: int) -> int:
 
 
 def plain_section(records: memoryview, header: BatchHeader, limit_bytes: int) -> bytes:
-    """Return the decompressed records of one batch.
+    """Return the decompressed records of a batch.
 
-    Raises CorruptData if they are malformed or exceed `limit_bytes`.
+    Raises CorruptData if the records are malformed or exceed `limit_bytes`.
     """
     body = records[HEADER_BYTES : header.size_bytes]
     return bytes(body) if header.codec == NONE else decompress(header.codec, body, limit_bytes)
 
 
 def rewrite(header: BatchHeader, plain: bytes, *, codec: int, level: int | None) -> bytes:
-    """Return the batch with its records in another codec but otherwise unchanged.
+    """Return the batch with its records compressed by another codec and no other change.
 
-    `header.max_timestamp` is used as given; length and checksum are computed.
+    `header.max_timestamp` is not checked; the length and the checksum are computed.
     """
     attributes = header.attributes & ~CODEC_MASK | codec
     body = plain if codec == NONE else compress(codec, plain, level)
@@ -205,9 +211,11 @@ def rewrite(header: BatchHeader, plain: bytes, *, codec: int, level: int | None)
 
 
 def correct_max_timestamp(records: memoryview, header: BatchHeader, timestamp_ms: int) -> None:
-    """Replace the producer's maximum timestamp with the true one, and compute the checksum.
+    """Replace the max timestamp that the producer has set with the correct one, and update the
+    checksum.
 
-    Retention and the time index trust the header, so a wrong maximum could keep records forever.
+    Retention and the time index rely on the header, so records with a wrong max timestamp might be
+    kept forever.
     """
     corrected = header._replace(max_timestamp=timestamp_ms)
     records[:HEADER_BYTES] = seal(corrected, records[HEADER_BYTES:])[:HEADER_BYTES]

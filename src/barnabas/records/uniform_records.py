@@ -1,11 +1,12 @@
-"""Reads records of one layout by columns, without numpy: a consumer's fast path.
+"""Reads records that have the same layout as columns, without numpy. This is the fast path of
+consumers.
 
     record | record | record | ...      a stretch: `count` rows of `stride` octets each
 
-If a producer's records have one size, every octet that determines where a field begins is a column
-of equal octets, and `bytes` compares, slices and searches columns in C. Therefore, only the values
-themselves cost one Python step each. `record.walk_records` handles everything else (few records,
-many sizes, headers, offsets with gaps, possible damage) and raises the errors.
+If all records of a producer have the same size, each octet that determines where a field begins
+forms a column of equal octets, and `bytes` can compare, slice and search columns in C. Only the
+values need Python code for each record. In all other cases (few records, many sizes, headers, gaps
+between offsets, possible damage), `record.walk_records` reads the records and raises any error.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ONE_OCTET, _TWO_OCTETS = 64, 8192  # the first offset deltas that need one more
 
 
 class UniformRecords(NamedTuple):
-    """The fields of a batch's records as columns, in the order of the records."""
+    """The fields of a batch's records as columns, ordered by record."""
 
     offsets: range
     timestamps_ms: list[int]
@@ -32,7 +33,9 @@ class UniformRecords(NamedTuple):
 
 
 def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
-    """Return the records of a batch, uncompressed in `data`; None if this is not worthwhile."""
+    """Return the records of a batch, whose decompressed bytes are `data`, or None if this is not
+    worthwhile.
+    """
     count = header.record_count
     if count < _FEWEST or header.last_offset_delta != count - 1:
         return None
@@ -47,7 +50,7 @@ def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
             return None
         stretches += 1
         done += run
-        # Too many sizes: continuing would cost more than the plain walk.
+        # There are too many sizes, so going on would take longer than the plain walk.
         if done + _SLACK < stretches * _FEWEST:
             return None
         end = position + run * layout.size
@@ -62,7 +65,8 @@ def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
 
 
 def _layout_at(data: bytes, start: int) -> Layout | None:
-    """Return the layout of the record at `start`; None if it has headers or is damaged."""
+    """Return the layout of the record at `start`, or None if the record has headers or is damaged.
+    """
     layout = read_layout(data, start)
     if layout is None or layout.header_count_at + 1 != layout.size:
         return None
@@ -73,7 +77,8 @@ def _layout_at(data: bytes, start: int) -> Layout | None:
 def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
     """Return how many records from `position` on have this layout.
 
-    Each start follows from the previous record's length, already compared.
+    The start of each record follows from the length of the record before it, which has already been
+    compared.
     """
     stride = layout.size
     run = min(most, (len(data) - position) // stride)
@@ -98,7 +103,7 @@ def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
 
 
 def _offsets_follow(data: bytes, position: int, layout: Layout, first: int, run: int) -> bool:
-    """Return whether the offset deltas of `run` records are `first`, `first` + 1 and so on."""
+    """Return whether the offset deltas of the `run` records are `first`, `first` + 1 and so on."""
     width = layout.key_length_at - layout.offset_delta
     end = position + run * layout.size
     columns = [
@@ -137,7 +142,7 @@ def _timestamps(header: BatchHeader, data: bytes, starts: range, layout: Layout)
         data[starts.start + place : starts.stop : starts.step]
         for place in range(layout.time_delta, layout.offset_delta)
     ]
-    # A producer often stamps all records of a batch with the same time.
+    # Producers often set the same timestamp for all records of a batch.
     if all(not column.lstrip(column[:1]) for column in columns):
         return [base + _zigzag(tuple(column[0] for column in columns))] * len(starts)
     if len(columns) == 1:
@@ -146,7 +151,7 @@ def _timestamps(header: BatchHeader, data: bytes, starts: range, layout: Layout)
 
 
 def _zigzag(octets: tuple[int, ...]) -> int:
-    """Return the number that these octets encode as a varint."""
+    """Return the number that is encoded as a varint in these octets."""
     raw = shift = 0
     for octet in octets:
         raw |= (octet & 0x7F) << shift

@@ -1,8 +1,8 @@
-"""Reads and writes zigzag varints, the integers inside a record (KIP-98).
+"""Reads and writes zigzag varints, which encode the integers in a record (KIP-98).
 
-As in protocol buffers, each byte carries seven bits, lowest first, and its top bit is set in all
-but the last byte. The sign is in bit 0, so that small numbers of either sign are short: 0, -1, 1,
--2 become 0, 1, 2, 3.
+As in protocol buffers, each byte contains seven bits, starting with the lowest ones. The top bit is
+set in all bytes but the last. The sign is stored in bit 0, so that numbers close to zero are short,
+whatever their sign: 0, -1, 1, -2 become 0, 1, 2, 3.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ _MAX_SHIFT = 63  # ten bytes can represent 64 bits
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """Return the number at `position` and the position after it. Raises IndexError at the end."""
+    """Return the number at `position` and the position after it. Raises IndexError if the data ends
+    too early.
+    """
     raw = data[position]
     position += 1
     if raw >= 0x80:
@@ -26,9 +28,9 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def finish_varint(data: Buffer, position: int, raw: int) -> tuple[int, int]:
-    """Finish a varint whose first byte the caller has read, with its top bit set.
+    """Read the rest of a varint. The caller has read the first byte, in which the top bit is set.
 
-    Returns the number *before* the zigzag is undone, and the position after it.
+    Returns the number as it was *before* zigzag decoding, and the position after the varint.
     """
     shift = 7
     raw &= 0x7F
@@ -44,7 +46,7 @@ def finish_varint(data: Buffer, position: int, raw: int) -> tuple[int, int]:
 
 
 def append_varint(buffer: bytearray, number: int) -> None:
-    """Append a number of at most 64 bits as a varint."""
+    """Append a number of up to 64 bits as a varint."""
     raw = (number << 1) ^ (number >> 63)
     while raw > 0x7F:
         buffer.append(raw & 0x7F | 0x80)
@@ -65,4 +67,4 @@ class _Varints(dict[int, bytes]):
 _MOST_KEPT = 16_384  # sizes, positions and small time differences repeat
 
 VARINTS: Final[Mapping[int, bytes]] = _Varints()
-"""Maps any number of at most 64 bits to its varint; varints of small numbers are cached."""
+"""Maps each number of up to 64 bits to its varint. The varints of small numbers are cached."""

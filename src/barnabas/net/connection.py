@@ -1,12 +1,13 @@
-"""Implements a TCP connection that receives frames and sends parts, for clients and brokers.
+"""Implements a TCP connection that receives frames and sends parts. It is used by clients and
+brokers.
 
     socket --recv_into--> buffer --+-- 4-byte length | frame --> reader.frame_received
     socket <--write / sendfile-- send queue <-- write([bytes, FileSlice, ...])
 
-The connection owns the receive buffer; `send_queue` owns the data to send. A frame's memory belongs
-to the reader and is writable. The connection never writes to it again, so views of it can be kept.
-Each view keeps its whole buffer alive, so copy any small part that is kept for long. An idle
-connection has no buffer.
+The connection owns the receive buffer, and `send_queue` owns the data to be sent. The memory of a
+frame belongs to the reader and is writable. The connection never writes to it again, so the reader
+may keep views of it. Each view keeps the whole buffer alive, so a small part that is needed for a
+long time should be copied. An idle connection has no buffer.
 """
 
 from __future__ import annotations
@@ -37,24 +38,24 @@ Address = tuple[str, int]
 
 
 class Reader(Protocol):
-    """Receives a connection's frames."""
+    """Receives the frames of a connection."""
 
     def connection_opened(self, connection: Connection) -> None:
-        """Called when both addresses are known, before anything is read."""
+        """Called when both addresses are known and before any data is read."""
         ...
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        """Process one frame, without its length."""
+        """Process a frame. The length that precedes it is not included."""
         ...
 
     def wake_ended(self, connection: Connection) -> None:
-        """Called after the last frame of a wake-up, before the responses are sent. Use it for work
-        done once per wake-up.
+        """Called after the last frame of a wake-up and before the responses are sent. Work that is
+        needed only once per wake-up can be done here.
         """
         ...
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        """Called exactly once."""
+        """Called exactly once, when the connection has been closed."""
         ...
 
 
@@ -73,7 +74,9 @@ class Connection(asyncio.BufferedProtocol):
         pause_when_blocked: bool = False,
         buffer_bytes: int = _BUFFER_BYTES,
     ) -> None:
-        """Create it; longer frames than the receive buffer's `buffer_bytes` need a reservation."""
+        """Create the connection. Memory must be reserved for frames longer than the receive
+        buffer's `buffer_bytes`.
+        """
         self._reader: Reader | None = reader  # None once the reader has been notified of the end
         self.max_frame_bytes = max_frame_bytes
         self._memory = memory or MemoryPool()
@@ -82,9 +85,11 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_when_blocked = pause_when_blocked
         self._transport: asyncio.Transport | None = None
         self.send_queue = SendQueue(self)
-        # A bound method saves a call per response.
+        # Assigning the bound method saves one call for each response.
         self.write: Callable[[Sequence[Part]], None] = self.send_queue.write
-        """Send the parts after all earlier ones. The connection then releases each FileSlice."""
+        """Send the parts after everything that was written before. The connection then releases
+        each FileSlice.
+        """
         self._buffer: bytearray | None = None
         self._start = 0  # the first byte that has not been handed over yet
         self._end = 0  # the end of the received bytes
@@ -101,10 +106,12 @@ class Connection(asyncio.BufferedProtocol):
         """... and sets this to the start of the idle time."""
         self.local_address: Address = ("", 0)
         self.peer_address: Address = ("", 0)
-        """The peer's address. The acceptor may set it earlier, because a reset connection has
-        none."""
+        """The address of the peer. The acceptor may set it early, because it cannot be read after a
+        reset."""
         self.peer_name = ""
-        """The user name in the peer's certificate; empty without one."""
+        """The user name in the certificate of the peer, or an empty string if the peer has no
+        certificate.
+        """
 
     # ---- lifecycle ----
 
@@ -119,8 +126,8 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # A client that uses another protocol hangs up when no response arrives; its first bytes,
-        # still in the buffer, show what is wrong.
+        # If a client uses another protocol, it gets no response and hangs up. Its first bytes are
+        # still in the buffer and show which protocol it is.
         if exc is None and not self._closing and self._foreign():
             exc = CorruptData(
                 f"the other side speaks {self._foreign()}, which this connection does not"
@@ -133,12 +140,14 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def was_opened(self) -> bool:
-        """Whether the reader was notified of the connection, and so will be of its end."""
+        """Whether the reader was told that the connection was opened and will therefore be told
+        when it is closed.
+        """
         return self._transport is not None
 
     @property
     def held_bytes(self) -> int:
-        """The number of bytes received but not yet handed over."""
+        """The number of bytes that have been received but not handed over yet."""
         return self._end - self._start
 
     @property
@@ -147,30 +156,33 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_held_up(self) -> bool:
-        """Whether reading is paused for any reason other than unread responses."""
+        """Whether reading is paused for any reason other than responses that the peer has not read.
+        """
         return self._stopped > self.send_queue.is_blocked
 
     @property
     def has_ended(self) -> bool:
-        """Whether the peer has stopped sending; it may still be waiting for responses."""
+        """Whether the peer will send no more data. It may still be waiting for responses."""
         return self._has_ended
 
     def close(self) -> None:
-        """Close the connection once all written bytes have been sent."""
+        """Close the connection when all bytes that were written have been sent."""
         if self._closing:
             return
         self._closing = True
         self.send_queue.finish()
 
     def abort(self) -> None:
-        """Close the connection immediately, and drop unsent bytes."""
+        """Close the connection immediately. Bytes that have not been sent are dropped."""
         self._closing = True
         self.send_queue.refuse()
         if self._transport is not None:
             self._transport.abort()
 
     def admit(self, max_frame_bytes: int, memory: MemoryPool) -> None:
-        """Accept frames up to this size, using this pool. Call it once the peer is known."""
+        """Accept frames of up to this size and reserve their memory in this pool. Call this when
+        the peer is known.
+        """
         self.reservation.free()
         self.max_frame_bytes = max_frame_bytes
         self._memory = self.reservation.pool = memory
@@ -191,8 +203,8 @@ class Connection(asyncio.BufferedProtocol):
         self._hand_over()
 
     def eof_received(self) -> bool:
-        # The loop took a buffer to read the end into. Return it at once, because many connections
-        # may end in the same turn of the loop.
+        # The event loop has taken a buffer to read the end of the stream into. Return it
+        # immediately, because many connections may end in the same iteration of the loop.
         self._give_back_buffer()
         if self._paused and not self._closing and self._holds_frame():
             self._has_ended = True  # process frames sent before the end: acks=0 has no response
@@ -200,7 +212,9 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def pause_reading(self) -> None:
-        """Stop reading and handing over frames until `resume_reading`; calls nest."""
+        """Stop reading and handing over frames until `resume_reading` is called. Calls may be
+        nested.
+        """
         self._paused += 1
         self._stop_reading()
 
@@ -211,16 +225,16 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on(was_stopped=True)
 
     def hold_frames(self) -> None:
-        """Stop handing over frames until `release_frames`.
+        """Stop handing over frames until `release_frames` is called.
 
-        Calls nest, including with `pause_reading`. The connection goes on receiving bytes, up to a
-        limit, in order to notice its end.
+        Calls may be nested, also with `pause_reading`. Up to a limit, the connection continues to
+        receive bytes, so that it can notice when the peer closes it.
         """
         self._paused += 1
 
     def hand_back(self, frame: memoryview) -> None:
-        """Hold back frames, starting with the one being handed over. It will be handed over
-        again."""
+        """Hold back frames, including the one that is being handed over. That frame will be handed
+        over again."""
         self._start -= 4 + len(frame)
         self.hold_frames()
 
@@ -249,7 +263,9 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _hand_over(self) -> None:
-        """Hand complete frames in the buffer to the reader, as many as one turn allows."""
+        """Hand over the complete frames in the buffer to the reader, but no more than one iteration
+        of the loop allows.
+        """
         send_queue = self.send_queue
         send_queue.is_gathering = True
         left = _FRAMES_PER_TURN
@@ -272,8 +288,8 @@ class Connection(asyncio.BufferedProtocol):
             send_queue.flush()
         self._give_back_buffer()
         if self._paused:
-            # While frames are held back, the connection must notice its end, but a peer that keeps
-            # sending must not fill the memory.
+            # While frames are held back, the connection must notice if the peer closes it. However,
+            # a peer that keeps sending must not use up the memory.
             if not self._is_full and self._end - self._start >= _HELD_BYTES:
                 self._is_full = True
                 self._stop_reading()
@@ -281,9 +297,9 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _give_back_buffer(self) -> None:
-        """Move a small incomplete frame to a buffer of its size.
+        """Move a small incomplete frame to a buffer that is just large enough.
 
-        A client that stops in the middle of a frame uses only as much memory as it has sent.
+        If a client stops in the middle of a frame, it then uses only as much memory as it has sent.
         """
         buffer, held = self._buffer, self._end - self._start
         if buffer is None or held > _SMALL_BYTES or (held and len(buffer) <= _SMALL_BYTES):
@@ -291,11 +307,13 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray(memoryview(buffer)[self._start : self._end]) if held else None
         self._start, self._end = 0, held
         if len(buffer) > _SMALL_BYTES:
-            # This is safe even if views of the buffer exist; they keep it alive.
+            # This is safe even if there are views of the buffer, because they keep it alive.
             self._memory.give(buffer)
 
     def _take_frames(self, reader: Reader, left: int) -> int:
-        """Hand over frames, and return how many more the turn allows."""
+        """Hand over frames, and return how many more may be handed over in this iteration of the
+        loop.
+        """
         reservation = self.reservation
         while left > 0 and not self._paused and not self._closing and self._end - self._start >= 4:
             assert self._buffer is not None
@@ -311,7 +329,8 @@ class Connection(asyncio.BufferedProtocol):
             self._start = frame_end
             left -= 1
             reader.frame_received(self, frame)
-            # The bytes have been decoded or written, unless a handler has kept the reservation.
+            # The bytes have been decoded or written, unless a handler has decided to keep the
+            # reservation.
             if reservation.size_bytes and self._start == frame_end:  # otherwise it was handed back
                 reservation.on_handed_over()
             if not left % _FRAMES_PER_LOOK and self._is_turn_over():
@@ -328,7 +347,7 @@ class Connection(asyncio.BufferedProtocol):
         return not self._paused and not self._closing and self._holds_frame()
 
     def _holds_frame(self) -> bool:
-        """Return whether a complete frame is waiting to be handed over."""
+        """Return whether there is a complete frame to be handed over."""
         if self._end - self._start < 4:
             return False
         assert self._buffer is not None
@@ -336,10 +355,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._start + 4 + size <= self._end
 
     def _make_room(self) -> None:
-        """Move the incomplete last frame of the full buffer to a larger buffer.
+        """Move the incomplete frame at the end of a full buffer to a larger buffer.
 
-        The buffer is new each time, because views of the old one may still be alive. Its size
-        doubles, ignoring the announced length, so the memory is proportional to the bytes sent.
+        Each time, a new buffer is allocated, because there may be views of the old one. Its size is
+        doubled regardless of the length that the peer has announced, so the memory is proportional
+        to the bytes that were sent.
         """
         assert self._buffer is not None
         begun = memoryview(self._buffer)[self._start : self._end]  # a view prevents its reuse
@@ -356,9 +376,9 @@ class Connection(asyncio.BufferedProtocol):
         self._start, self._end = 0, held
 
     def _reserve_memory(self, size: int) -> None:
-        """Reserve memory for the next buffer of a frame that has filled this one.
+        """Reserve memory for the next buffer, because the frame has filled this one.
 
-        The buffer that every connection may use does not count.
+        The first buffer is available to every connection, so it is not counted.
         """
         buffer, reservation = self._buffer, self.reservation
         assert buffer is not None
@@ -371,7 +391,9 @@ class Connection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _foreign(self) -> str:
-        """Return any other protocol that the received bytes indicate; otherwise empty."""
+        """Return the name of another protocol if the received bytes belong to one, otherwise an
+        empty string.
+        """
         if self._buffer is None:
             return ""
         return protocol_of(bytes(self._buffer[self._start : min(self._end, self._start + 4)]))
@@ -392,7 +414,8 @@ class Connection(asyncio.BufferedProtocol):
         self.send_queue.on_transport_empty()
 
     def on_blocked(self) -> None:
-        # Build no more responses for a peer that does not read them; they would accumulate.
+        # If a peer does not read its responses, build no more of them, because they would
+        # accumulate.
         if self._pause_when_blocked:
             self.pause_reading()
 
@@ -412,9 +435,9 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _address(name: object) -> Address:
-    """Return the host and port of a socket name.
+    """Return the host and the port in a socket name.
 
-    An IPv6 name has two more items; a Unix name has none.
+    The name of an IPv6 socket has two more items. A Unix socket has no name.
     """
     if isinstance(name, tuple) and len(name) >= 2:
         host, port = str(name[0]), int(name[1])

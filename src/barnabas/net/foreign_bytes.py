@@ -1,4 +1,6 @@
-"""Recognises other protocols by their first bytes, in place of a frame's length."""
+"""Recognises other protocols by their first bytes, which come where the length of a frame is
+expected.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,16 @@ def is_http(received: bytes) -> bool:
 
 
 def protocol_of(received: bytes) -> str:
-    """Return the protocol that begins with these bytes; empty if unknown."""
+    """Return the protocol that begins with these bytes, or an empty string if the protocol is
+    unknown.
+    """
     return "TLS" if is_tls(received) else "HTTP" if is_http(received) else ""
 
 
 def refusal(protocol: str, size: int, max_frame_bytes: int) -> str:
-    """Return why a frame of this size is rejected; `protocol` is the real protocol, if known."""
+    """Return the reason why a frame of this size is rejected. `protocol` is the actual protocol if
+    it is known.
+    """
     if protocol == "TLS":
         return (
             "it uses TLS on a listener without TLS: connect to the TLS listener, or set "

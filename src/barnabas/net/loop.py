@@ -1,4 +1,4 @@
-"""Creates the event loop: uvloop's if it is installed, otherwise asyncio's."""
+"""Creates the event loop. It is uvloop's loop if uvloop is installed, otherwise asyncio's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new loop. uvloop saves about a tenth of the time per request."""
+    """Return a new event loop. With uvloop, a request takes about a tenth less time."""
     factory: Callable[[], asyncio.AbstractEventLoop]
     try:
         from uvloop import new_event_loop as factory

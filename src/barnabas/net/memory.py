@@ -1,13 +1,14 @@
-"""Limits the total memory of requests being received, and reuses their buffers.
+"""Limits the total memory of the requests that are being received, and reuses their buffers.
 
-A connection reserves memory for the next part of a large frame before it continues reading, so
-bytes that a peer announces but does not send cost nothing (`queued.max.request.bytes`). As in
-Kafka, a reservation is granted while any memory is left, so one reservation may exceed the limit.
-The earliest holder never waits; otherwise, frames could wait for one another's memory. Therefore,
-no frame is too large for an idle broker, and every frame completes.
+A connection reserves memory for the next part of a large frame before it reads on. Bytes that a
+peer has announced but not sent therefore cost nothing (`queued.max.request.bytes`). As in Kafka, a
+reservation is granted if any memory is left, so a single reservation may exceed the limit. The
+holder with the earliest reservation never has to wait. Otherwise, frames could wait for each
+other's memory. Thus no frame is too large for an idle broker, and every frame is received
+completely in the end.
 
-A returned buffer is reused once no view of it exists. Otherwise, the kernel would have to find and
-clear 64 pages for every wake-up.
+A returned buffer is reused when there are no more views of it. Without this, the kernel would have
+to find and clear 64 pages for each wake-up.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ _LARGEST_SPARE_BYTES = 1280 * 1024  # a one-megabyte batch and a request's overh
 
 
 def has_views(buffer: bytearray) -> bool:
-    """Return whether a memoryview of the buffer or of a part still exists, fixing its length.
+    """Return whether there is still a memoryview of the buffer or of a part of it. Such a view
+    prevents resizing.
 
-    Nothing is moved: the byte that is removed returns to the same place. The object's reference
-    count is less reliable, because Python counts references differently from 3.14 on.
+    No data is moved, because the byte that is removed is put back in the same place. The reference
+    count of the buffer would be less reliable, because Python 3.14 and later count references
+    differently.
     """
     try:
         buffer.append(buffer.pop())
@@ -36,7 +39,7 @@ def has_views(buffer: bytearray) -> bool:
 
 
 class _Waiting(NamedTuple):
-    """A waiting reservation."""
+    """A reservation that has not been granted yet."""
 
     size_bytes: int
     granted: Callable[[], None]
@@ -44,9 +47,10 @@ class _Waiting(NamedTuple):
 
 
 class MemoryPool:
-    """A pool that counts memory reservations and queues those that do not fit, in order.
+    """Counts reservations of memory, and queues those that do not fit in the order in which they
+    arrive.
 
-    It also keeps a few spare buffers. With a `size_bytes` of -1, there is no limit.
+    The pool also keeps a few spare buffers. If `size_bytes` is -1, there is no limit.
     """
 
     __slots__ = ("_free_bytes", "_holders", "_is_limited", "_spare", "_waiting", "when_short")
@@ -58,25 +62,26 @@ class MemoryPool:
         self._waiting: deque[_Waiting] = deque()
         self._holders: dict[object, int] = {}  # reserved bytes by holder, in order of first use
         self.when_short: Callable[[], None] | None = None
-        """Called whenever a reservation has to wait."""
+        """Called each time a reservation has to wait."""
 
     @property
     def is_short(self) -> bool:
-        """Whether any reservation is waiting."""
+        """Whether there is a reservation that has to wait."""
         return bool(self._waiting)
 
     @property
     def holders(self) -> tuple[object, ...]:
-        """The holders of reservations that may grow, in order of their first reservation."""
+        """The holders whose reservations may grow, sorted by the time of their first reservation.
+        """
         return tuple(self._holders)
 
     @property
     def spare_bytes(self) -> int:
-        """The total size of buffers kept for reuse."""
+        """The total size of the buffers that are kept for reuse."""
         return sum(map(len, self._spare))
 
     def take(self, size_bytes: int) -> bytearray:
-        """Take a buffer of at least that size, with arbitrary content."""
+        """Return a buffer that has at least this size. Its content is arbitrary."""
         while self._spare:
             buffer = self._spare.pop()
             if len(buffer) >= size_bytes and not has_views(buffer):
@@ -84,22 +89,23 @@ class MemoryPool:
         return bytearray(size_bytes)
 
     def give(self, buffer: bytearray) -> None:
-        """Return a buffer; existing views of it stay valid."""
+        """Give back a buffer. Any views of it stay valid."""
         if len(self._spare) < _SPARE_BUFFERS and len(buffer) <= _LARGEST_SPARE_BYTES:
             self._spare.append(buffer)
 
     def reserve(self, size_bytes: int, granted: Callable[[], None], holder: object = None) -> bool:
         """Reserve memory.
 
-        If this returns False, `granted` is called later, unless `cancel` is called first.
+        If this returns False, the reservation has to wait, and `granted` is called later unless
+        `cancel` is called before.
 
-        A `holder` has other reservations, or will have some, and gives all of them back together.
+        A `holder` makes several reservations and gives back all of them at the same time.
         """
         if not self._is_limited:
             return True
         request = _Waiting(size_bytes, granted, holder)
-        # As in Kafka, any remaining memory suffices, but a later reservation does not overtake
-        # those that are waiting.
+        # As in Kafka, it is enough if any memory is left. However, a reservation must not overtake
+        # those that are already waiting.
         if (self._free_bytes > 0 and not self._waiting) or self._never_waits(request):
             self._take(request)
             return True
@@ -120,7 +126,9 @@ class MemoryPool:
             self._holders[request.holder] = held + request.size_bytes
 
     async def until_reserved(self, size_bytes: int) -> None:
-        """Wait until memory is reserved, after the reservations that are already waiting."""
+        """Wait until the memory is reserved. Reservations that are already waiting are granted
+        first.
+        """
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def grant() -> None:
@@ -139,7 +147,9 @@ class MemoryPool:
             raise
 
     def release(self, size_bytes: int, holder: object = None) -> None:
-        """Give back a reservation, or all of a holder's; this may grant waiting reservations."""
+        """Give back one reservation or all reservations of a holder. After that, waiting
+        reservations may be granted.
+        """
         if not self._is_limited:
             return
         self._free_bytes += size_bytes
@@ -148,8 +158,8 @@ class MemoryPool:
             if self._free_bytes > 0:
                 request = self._waiting.popleft()
             else:
-                # Nothing is left, but the earliest holder must finish; otherwise, all would wait
-                # for it.
+                # No memory is left, but the earliest holder must be able to finish. Otherwise, all
+                # others would wait for it forever.
                 first = next(filter(self._never_waits, self._waiting), None)
                 if first is None:
                     break
@@ -159,7 +169,7 @@ class MemoryPool:
             request.granted()
 
     def cancel(self, granted: Callable[[], None]) -> bool:
-        """Drop any waiting reservation with this callback, and return whether there was one."""
+        """Drop the waiting reservation that has this callback, and return whether there was one."""
         before = len(self._waiting)
         self._waiting = deque(each for each in self._waiting if each.granted != granted)
         return len(self._waiting) < before

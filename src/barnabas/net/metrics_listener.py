@@ -1,15 +1,15 @@
-"""Answers HTTP requests (`GET` and `HEAD`) from Prometheus and from probes.
+"""Answers the HTTP requests (`GET` and `HEAD`) that Prometheus and probes send.
 
-It serves a broker (`barnabas.metrics.port`) or a collector.
+The listener is used by brokers (`barnabas.metrics.port`) and by the collector.
 
     /metrics   all families of the registry
     /healthz   200 as long as the process responds
     /readyz    200 when it is ready, otherwise 503 and a reason
 
-Each connection serves one request: it is answered when its head is complete, and then the
-connection is closed. Since any client may connect, everything is limited: the size of a head, the
-time from the first byte to the last, and the number of connections. The page is rendered for each
-request, in slices on the loop of the process.
+Each connection serves a single request. When the head of the request is complete, the request is
+answered and the connection is closed. Any client may connect, so there are limits on the size of a
+head, on the time from the first byte to the last, and on the number of connections. The page is
+rendered for each request, in slices on the event loop of the process.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _PLAIN = "text/plain; charset=utf-8"
 
 
 class MetricsListener:
-    """A listener on one address.
+    """Listens on one address.
 
-    Call `bind` and then `start` once each; call `close` at any time.
+    Call `bind` once and then `start` once. `close` may be called at any time.
     """
 
     def __init__(
@@ -51,9 +51,10 @@ class MetricsListener:
         unready: Callable[[], str],
         longest_s: float = _LONGEST_S,
     ) -> None:
-        """`page` renders the metrics; `unready` returns why the process is not ready, or "".
+        """`page` renders the metrics. `unready` returns the reason why the process is not ready, or
+        "" if it is.
 
-        `longest_s` limits the time of a connection.
+        `longest_s` is the maximum duration of a connection.
         """
         self.page = page
         self.unready = unready
@@ -68,12 +69,13 @@ class MetricsListener:
         return port
 
     async def bind(self, host: str, port: int, option: str = METRICS_PORT) -> None:
-        """Bind the address; an empty host means all addresses.
+        """Bind the address. If the host is empty, all addresses are bound.
 
-        Clients that connect wait for `start`. `option` is the name of the option that set the port.
+        Clients may connect already, but have to wait for `start`. `option` is the name of the
+        option that contains the port.
 
-        The socket listens immediately, because two can be bound to one port until one of them
-        listens. Raises ConfigError.
+        The socket starts to listen immediately, because two sockets can be bound to the same port
+        until one of them listens. Raises ConfigError.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -88,7 +90,7 @@ class MetricsListener:
         )
 
     async def start(self) -> None:
-        """Start answering requests."""
+        """Start to answer requests."""
         assert self._server is not None, "it has not been bound"
         await self._server.start_serving()
         _log.info(
@@ -96,7 +98,7 @@ class MetricsListener:
         )
 
     def close(self) -> None:
-        """Stop answering and close all connections."""
+        """Stop answering requests, and close all connections."""
         if self._server is not None:
             self._server.close()
         for transport in list(self.connections):
@@ -116,12 +118,12 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def bind_reason(error: OSError) -> str:
-    """Return only the system's error text, without the address that `create_server` appends."""
+    """Return the system's error message without the address that `create_server` appends to it."""
     return str(error.strerror or error).partition(" (while ")[0]
 
 
 class _Connection(asyncio.Protocol):
-    """A connection, with one request and its response."""
+    """Represents a connection with one request and the response to it."""
 
     __slots__ = (
         "_deadline",
@@ -163,13 +165,14 @@ class _Connection(asyncio.Protocol):
         self._listener.connections.discard(self._transport)
 
     def eof_received(self) -> bool:
-        # A client may close its side after the request; send the response all the same.
+        # The client may close its side of the connection after the request. Send the response
+        # nevertheless.
         self._has_ended = True
         return self._rendering is not None and not self._rendering.done()
 
     def data_received(self, data: bytes) -> None:
-        # After the response, read data until the client closes: closing with unread data would
-        # reset the connection and lose the response.
+        # After the response, read until the client closes the connection. If it were closed with
+        # unread data, it would be reset, and the response could be lost.
         if self._is_answered:
             return
         self._head += data

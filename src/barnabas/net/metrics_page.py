@@ -1,8 +1,8 @@
-"""Renders the families of a registry as Prometheus text, format 0.0.4.
+"""Renders the metric families in a registry in version 0.0.4 of the Prometheus text format.
 
-Each family is declared by the module that counts it (`barnabas.metrics`). For a broker with ten
-thousand partitions, a page takes a quarter of a second, so it is rendered in slices between which
-the loop runs other tasks.
+Each family is declared in the module that counts it (`barnabas.metrics`). Rendering the page of a
+broker with ten thousand partitions takes a quarter of a second. It is therefore rendered in slices,
+and the event loop can run other tasks between them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IN_LABEL = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 async def page(registry: Iterable[Read]) -> bytes:
-    """Return a page of all families, with their values during rendering."""
+    """Return a page that contains all families. The values are read while the page is rendered."""
     lines: list[str] = []
     for read in registry:
         try:
@@ -35,13 +35,15 @@ async def page(registry: Iterable[Read]) -> bytes:
                     if len(lines) % _LINES_PER_SLICE == 0:
                         await asyncio.sleep(0)
         except Exception:
-            # This family has a bug; the others help to find it.
+            # There is a bug in this family. The other families will help to find it.
             _log.exception("collecting some metrics failed; they are missing from this page")
     return "".join(lines).encode()
 
 
 def text(families: Iterable[Family]) -> str:
-    """Render these families without a pause; a family without samples has only its header lines."""
+    """Render these families without interruption. If a family has no samples, only its header lines
+    are written.
+    """
     return "".join(line for family in families for line in _lines(family))
 
 

@@ -1,6 +1,6 @@
-"""Manages a connection's memory reservation for an incoming frame. The reservation grows with the
-bytes sent by the peer. It is released when the frame has been handed over, or later if the reader
-needs the bytes for longer.
+"""Manages the memory that a connection reserves for an incoming frame. The reservation grows with
+the number of bytes that the peer has sent. It is released when the frame has been handed over, or
+later if the reader still needs the bytes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ _API_KEY = Struct(">h").unpack_from
 
 
 class Preferred(NamedTuple):
-    """Requests with separate memory, which do not wait behind others."""
+    """Requests that have memory of their own, so that they do not have to wait for other requests.
+    """
 
     api_keys: frozenset[int]
     memory: MemoryPool
 
 
 class Reservation:
-    """The part of a pool that one connection has reserved."""
+    """Tracks the memory that one connection has reserved in a pool."""
 
     __slots__ = (
         "_holder",
@@ -38,10 +39,12 @@ class Reservation:
     def __init__(self, holder: object, pool: MemoryPool, on_granted: Callable[[], None]) -> None:
         self.pool = pool
         self.preferred: Preferred | None = None
-        """Memory for frames of some APIs; None if there is no such API."""
+        """The memory for the frames of certain APIs, or None if no API has memory of its own."""
         self.size_bytes = 0
         self.is_kept = False
-        """Whether the reservation outlives its frame, because the reader still uses the bytes."""
+        """Whether the reservation is kept after the frame was handed over, because the reader still
+        uses its bytes.
+        """
         self._holder = holder
         self._on_granted = on_granted
         self._source = pool  # the pool for the current frame
@@ -49,17 +52,20 @@ class Reservation:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether reading is paused until memory is available."""
+        """Whether reading is paused because there is not enough memory."""
         return self._wanted_bytes > 0
 
     def grow(self, size_bytes: int, frame: memoryview) -> bool:
-        """Reserve memory for a frame with this beginning, and return False if it has to wait."""
+        """Reserve memory for a frame that begins with these bytes. Returns False if the frame has
+        to wait.
+        """
         if size_bytes <= self.size_bytes:
             return True
         if not self.size_bytes:
             self._source = self.pool
             preferred = self.preferred
-            # Choose the source when the first bytes of a frame arrive, and keep it for the rest.
+            # When the first bytes of a frame arrive, choose where its memory comes from. Use the
+            # same source for the whole frame.
             if preferred is not None and _API_KEY(frame)[0] in preferred.api_keys:
                 self._source = preferred.memory
         self._wanted_bytes = size_bytes - self.size_bytes
@@ -77,18 +83,18 @@ class Reservation:
         self._wanted_bytes = 0
 
     def on_handed_over(self) -> None:
-        """Give everything back at the end of the frame, unless the reservation is kept."""
+        """Release the memory at the end of the frame, unless the reservation is kept."""
         if not self.is_kept:
             self.free()
 
     def end(self) -> None:
-        """Give everything back permanently, without waiting for the garbage collector."""
+        """Release the memory for good, without waiting for the garbage collector."""
         self.free()
         self._holder = None
         self._on_granted = _pass
 
     def free(self) -> None:
-        """Give everything back, and stop waiting."""
+        """Release the memory, and stop waiting for more."""
         if self._wanted_bytes:
             self._source.cancel(self._on_grant)
             self._wanted_bytes = 0

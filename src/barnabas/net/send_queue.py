@@ -1,13 +1,13 @@
-"""Queues the parts that a connection still has to send, and handles a peer that does not read.
+"""Queues the parts that a connection has not sent yet, and handles peers that do not read.
 
     write([bytes, ...])            gathered -------------> transport.write, once per wake-up
     write([bytes, FileSlice, ...]) pending --> direct ---> send, sendfile on a duplicate descriptor
                                            \\-> TLS etc. -> transport.write
 
-The queue owns the FileSlices passed to it. Parts are sent in the order of the calls, and every
-slice is released once, whether sent or not. Bytes never overtake a file: while parts are pending,
-later ones wait behind them, and nothing bypasses the transport until its buffer is empty. The queue
-does not know whether the peer has read anything.
+The queue owns all FileSlices that are passed to it. Parts are sent in the order in which they were
+written, and each slice is released exactly once, whether or not it was sent. Bytes never overtake a
+file: while parts are pending, later parts wait behind them, and nothing bypasses the transport
+until its buffer is empty. The queue does not know whether the peer has read anything.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
 class Sender(Protocol):
-    """The connection for which the queue sends parts."""
+    """The connection whose parts are sent by the queue."""
 
     def on_blocked(self) -> None:
-        """Called when parts start waiting for the peer to read."""
+        """Called when parts have to wait because the peer does not read."""
         ...
 
     def on_room(self) -> None:
-        """Called when the peer has read and as much as possible has been sent."""
+        """Called when the peer has read data and the queue has sent as much as possible."""
         ...
 
     def on_send_failed(self, error: OSError) -> None:
-        """Called when the parts cannot be sent, so the connection is no longer usable."""
+        """Called when sending has failed and the connection can no longer be used."""
         ...
 
 
 class SendQueue:
-    """The unsent parts of one connection. Call `open` before anything is sent."""
+    """The parts that a connection has not sent yet. Call `open` before anything is sent."""
 
     __slots__ = (
         "_file_socket",
@@ -70,9 +70,9 @@ class SendQueue:
         self._is_closed = False  # parts are no longer accepted
         self._is_ending = False  # the transport is closed once everything has been sent
         self.is_gathering = False
-        """Whether bytes are collected for `flush` to send together.
+        """Whether bytes are collected until `flush` sends all of them together.
 
-        Connections set it for a wake-up.
+        A connection sets this during a wake-up.
         """
         self._gathered: list[Any] = []  # bytes of any kind, no files
         self._gathered_bytes = 0
@@ -84,19 +84,21 @@ class SendQueue:
         # when parts started waiting for the peer to read; 0: none are waiting
         self._waits_since_ns = 0
         self.blocked_ns = 0
-        """How long parts have waited since this was last reset."""
+        """The time for which parts had to wait since this was last reset."""
 
     # ---- lifecycle ----
 
     def open(self, transport: asyncio.Transport) -> None:
-        """Accept parts for this transport."""
+        """Accept parts and send them over this transport."""
         self._transport = transport
-        # The transport must be empty while a file bypasses it. A low-water mark of zero signals
-        # that all earlier bytes have been sent.
+        # The transport must be empty when a file bypasses it. With a low-water mark of zero, it
+        # signals when all earlier bytes have been sent.
         transport.set_write_buffer_limits(high=0)
 
     def finish(self) -> None:
-        """Accept no more parts, and close the transport once all accepted parts have been sent."""
+        """Accept no more parts. Close the transport when all parts that were accepted have been
+        sent.
+        """
         self.flush()
         self._is_closed = True
         self._is_ending = True
@@ -104,11 +106,11 @@ class SendQueue:
             self._transport.close()
 
     def refuse(self) -> None:
-        """Accept no more parts, because the transport is being aborted."""
+        """Accept no more parts because the transport is about to be aborted."""
         self._is_closed = True
 
     def end(self) -> None:
-        """Drop everything that has not been sent, because the transport is closed."""
+        """Drop everything that was not sent because the transport has been closed."""
         self._is_closed = True
         self._stop_watching()
         if self._file_socket is not None:
@@ -121,12 +123,12 @@ class SendQueue:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether parts are waiting for the peer to read."""
+        """Whether parts have to wait because the peer does not read."""
         return self._transport_is_full or self._watching
 
     @property
     def unsent_bytes(self) -> int:
-        """The number of written bytes that have not left this process."""
+        """The number of bytes that were written but have not left this process."""
         if self._transport is None:
             return 0
         return self._gathered_bytes + self._pending_bytes + self._transport.get_write_buffer_size()
@@ -134,11 +136,13 @@ class SendQueue:
     # ---- sending ----
 
     def write(self, parts: Sequence[Part]) -> None:
-        """Send the parts after all earlier ones. The queue then releases each FileSlice."""
+        """Send the parts after everything that was written before. The queue then releases each
+        FileSlice.
+        """
         if self._is_closed or self._transport is None:
             _release(parts)
             return
-        # Bytes without a file before them are sent together with the other bytes of the same
+        # If no file comes before these bytes, they are sent together with all other bytes of this
         # wake-up.
         if not self._pending:
             size_bytes = 0
@@ -147,8 +151,8 @@ class SendQueue:
                     break
                 size_bytes += len(part)
             else:
-                # A pipelining client gets all responses of one wake-up in one system call, which
-                # saves a third of the time for a small request.
+                # A client that pipelines requests gets all responses of a wake-up in one system
+                # call. This makes a small request a third faster.
                 self._gathered += parts
                 self._gathered_bytes += size_bytes
                 if not self.is_gathering or self._gathered_bytes > _GATHER_BYTES:
@@ -164,19 +168,19 @@ class SendQueue:
         self._pump()
 
     def flush(self) -> None:
-        """Send the gathered bytes."""
+        """Send the bytes that were collected."""
         if self._gathered and not self._is_closed:
             assert self._transport is not None
             gathered, self._gathered, self._gathered_bytes = self._gathered, [], 0
             self._transport.write(gathered[0] if len(gathered) == 1 else b"".join(gathered))
 
     def on_transport_full(self) -> None:
-        """Note that the transport has unsent bytes (asyncio's `pause_writing`)."""
+        """Record that the transport has bytes that were not sent (`pause_writing` in asyncio)."""
         self._transport_is_full = True
         self._on_blocked()
 
     def on_transport_empty(self) -> None:
-        """Note that the transport has sent everything (asyncio's `resume_writing`)."""
+        """Record that the transport has sent all bytes (`resume_writing` in asyncio)."""
         self._transport_is_full = False
         self._on_room()
 
@@ -186,7 +190,7 @@ class SendQueue:
             self._sender.on_blocked()
 
     def _on_room(self) -> None:
-        """Continue sending, because the peer has read something."""
+        """Continue to send, because the peer has read some data."""
         self._pump()
         if self._waits_since_ns and not self.is_blocked:
             self.blocked_ns += spent_ns() - self._waits_since_ns
@@ -195,7 +199,7 @@ class SendQueue:
             self._sender.on_room()
 
     def _pump(self) -> None:
-        """Send pending parts until one has to wait."""
+        """Send pending parts until a part has to wait."""
         while self._pending and not self._transport_is_full and not self._watching:
             part = self._pending[0]
             if isinstance(part, FileSlice):
@@ -208,12 +212,13 @@ class SendQueue:
             self._transport.close()
 
     def _send_bytes(self, part: bytes | bytearray | memoryview) -> bool:
-        """Send a bytes part; return False if the rest has to wait."""
+        """Send a part that consists of bytes. Returns False if the rest has to wait."""
         self._pending.popleft()
         self._pending_bytes -= len(part)
         assert self._transport is not None
         if self._pending and self._is_direct():
-            # More data follows immediately, so MSG_MORE saves a packet for the header alone.
+            # More data follows immediately, so use MSG_MORE to avoid sending the header in a packet
+            # of its own.
             try:
                 sent = self._socket().send(part, _MSG_MORE)
             except (BlockingIOError, InterruptedError):
@@ -231,8 +236,7 @@ class SendQueue:
         return True
 
     def _send_file(self, part: FileSlice) -> bool:
-        """Send as much of a file as the socket accepts, and return False if the rest has to
-        wait."""
+        """Send as much of a file as the socket accepts. Returns False if the rest has to wait."""
         assert self._transport is not None
         try:
             if self._is_direct():
@@ -250,8 +254,8 @@ class SendQueue:
             self._fail(error)
             return False
         if sent == 0:
-            # The file is shorter than announced. The peer would wait for the missing bytes
-            # forever, so close the connection.
+            # The file is shorter than announced. Close the connection, because the peer would wait
+            # for the missing bytes forever.
             self._fail(OSError(f"file ended {part.size} bytes early while it was being sent"))
             return False
         self._pending_bytes -= sent
@@ -270,12 +274,12 @@ class SendQueue:
     # ---- past the transport ----
 
     def _is_direct(self) -> bool:
-        """Return whether bytes may go directly to the socket, bypassing the transport."""
+        """Return whether bytes may be sent directly to the socket, without using the transport."""
         if not hasattr(os, "sendfile"):
             return False
         assert self._transport is not None
         info = self._transport.get_extra_info
-        # Bytes that bypass the transport would not be encrypted.
+        # If bytes bypassed the transport, they would not be encrypted.
         if info("sslcontext") is not None or info("socket") is None:
             return False
         try:
@@ -285,7 +289,9 @@ class SendQueue:
         return True
 
     def _socket(self) -> socket.socket:
-        """Return a duplicate of the transport's socket: uvloop rejects `add_writer` for its own."""
+        """Return a duplicate of the transport's socket, because uvloop does not allow `add_writer`
+        for the original.
+        """
         if self._file_socket is None:
             assert self._transport is not None
             own = self._transport.get_extra_info("socket")
@@ -294,7 +300,7 @@ class SendQueue:
         return self._file_socket
 
     def _watch(self) -> None:
-        """Wait until the socket accepts more."""
+        """Wait until the socket accepts more data."""
         if not self._watching:
             self._watching = True
             self._on_blocked()

@@ -1,7 +1,8 @@
-"""Explains why a TLS connection failed, and what to change.
+"""Explains why a TLS connection has failed and what should be changed.
 
-OpenSSL's reasons are for TLS experts, so each common one is translated to a sentence that names the
-setting. A fault found by the other side is known only from its alert.
+The reasons given by OpenSSL are meant for TLS experts. For each common reason, this module
+therefore returns a sentence that names the setting to change. If the other side has found the
+fault, only its alert is known.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _CIPHERS = (
 
 
 class TlsFailure(OSError):
-    """A TLS connection is impossible; the text is the reason."""
+    """Raised if no TLS connection is possible. The message is the reason."""
 
     @classmethod
     def plain_text(cls, received: bytes) -> TlsFailure:
-        """Return the failure of a connection that begins with something other than TLS."""
+        """Return the failure of a connection that does not begin with TLS."""
         kind = "an HTTP request" if is_http(received) else "plain text"
         return cls(
             f"it sent {kind} to a TLS listener: set security.protocol=SSL in the client, or "
@@ -48,11 +49,13 @@ class TlsFailure(OSError):
 
 
 class TlsInterrupted(TlsFailure):
-    """The connection ended before the other side could be accepted or rejected."""
+    """Raised if the connection has ended before the other side could be accepted or rejected."""
 
 
 def explain(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: str | None) -> str:
-    """Return a sentence about the failure; `host` is the host that a client wanted to reach."""
+    """Return a sentence that explains the failure. `host` is the host to which a client wanted to
+    connect.
+    """
     if isinstance(error, ssl.SSLCertVerificationError):
         return _about_certificate(error, is_server, host)
     reason = error.reason or "" if isinstance(error, ssl.SSLError) else str(error)

@@ -1,15 +1,17 @@
-"""Implements TLS between a connection and its socket's transport, for asyncio and uvloop.
+"""Implements TLS as a layer between a connection and the transport of its socket, for asyncio and
+uvloop.
 
     socket --> scratch buffer --> incoming BIO --SSLObject--> the protocol's buffer
     socket <-- transport.write <-- outgoing BIO <--SSLObject-- write
 
-A thread's connections share the scratch buffer and both BIOs, so an idle connection holds no buffer
-at all. That works because each use of OpenSSL is one plain call, and bytes put into a BIO are taken
-out again before anything else runs, whatever the call raises. A partly received record stays in the
-SSLObject, and bytes for which the protocol has no room stay in `_held`.
+All connections of a thread share the scratch buffer and both BIOs, so an idle connection has no
+buffer at all. This works because each use of OpenSSL is a single plain call. All bytes that were
+put into a BIO are taken out again before anything else runs, even if the call raises an exception.
+If a record was only partly received, it stays in the SSLObject. Bytes that the protocol has no room
+for stay in `_held`.
 
-`connection_made` is called when the handshake is complete; if it fails, the connection gets no
-calls at all.
+`connection_made` is called when the handshake is complete. If the handshake fails, none of the
+connection's methods is called.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ _UNKNOWN = -1  # the size of the requested buffer is unknown
 
 
 class _Scratch(threading.local):
-    """The buffers that a thread's TLS connections share, which are empty between uses."""
+    """The buffers that all TLS connections of a thread share. They are empty whenever they are not
+    in use.
+    """
 
     def __init__(self) -> None:
         self.received = memoryview(bytearray(_SCRATCH_BYTES))
@@ -46,7 +50,9 @@ _scratch = _Scratch()
 
 
 class TlsTransport(asyncio.BufferedProtocol):
-    """A TLS connection: the protocol of a plain transport, and the transport of a protocol."""
+    """A TLS connection, which is the protocol of a plain transport and the transport of another
+    protocol.
+    """
 
     __slots__ = (
         "_context",
@@ -100,7 +106,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     @property
     def was_attached(self) -> bool:
-        """Whether there has been a plain transport, which closes the socket."""
+        """Whether there has been a plain transport. If so, the transport closes the socket."""
         return self._transport is not None
 
     async def handshake(self) -> None:
@@ -115,7 +121,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        # With this, the protocol learns immediately when bytes have to wait.
+        # With this limit, the protocol learns immediately that bytes have to wait.
         self._transport.set_write_buffer_limits(high=0)
         if not self._is_server:
             self._advance()
@@ -124,7 +130,8 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._is_closing = True
         self._ssl = None
         self._held = b""
-        # Once the peer has announced its end, errors in sending ours do not matter.
+        # The peer has announced the end of the connection, so it does not matter if announcing ours
+        # fails.
         error = self._failure or (None if self._has_ended else exc)
         if self._is_open:
             self._is_open = False
@@ -173,7 +180,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._fail(TlsFailure.plain_text(received))
             return
         self._held += received
-        # A client has one handshake at a time, but a server may have a thousand.
+        # A client runs one handshake at a time, but a server may have to run a thousand.
         if self._turns is None:
             self._advance()
         else:
@@ -188,7 +195,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _advance(self) -> None:
-        """Take one step of the handshake with the received bytes."""
+        """Run one step of the handshake with the bytes that were received."""
         incoming, outgoing = _scratch.incoming, _scratch.outgoing
         if self._ssl is None:
             self._ssl = self._context.wrap_bio(
@@ -239,7 +246,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- reading ----
 
     def _decrypt(self, received: bytes | memoryview) -> None:
-        """Hand over all decrypted bytes, as long as the protocol accepts them."""
+        """Hand over all decrypted bytes while the protocol accepts them."""
         incoming = _scratch.incoming
         if self._held:
             received, self._held = self._held + received, b""
@@ -250,7 +257,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             buffer = self._protocol.get_buffer(_UNKNOWN)
             filled, size = 0, len(buffer)
             try:
-                # Some clients send records of 4 KiB, so this loop must be fast.
+                # Some clients send records of only 4 KiB, so this loop has to be fast.
                 read: Callable[[int, memoryview], int] = self._ssl.read  # type: ignore[assignment]
                 while filled < size:
                     count = read(size - filled, buffer[filled:])
@@ -269,7 +276,8 @@ class TlsTransport(asyncio.BufferedProtocol):
             finally:
                 received = incoming.read()
                 self._flush()  # a response to a key update, or an alert
-            # Do this even if the buffer is empty: the protocol keeps no buffer for an idle peer.
+            # This is needed even if nothing was read, because the protocol must not keep a buffer
+            # while the peer is idle.
             self._protocol.buffer_updated(filled)
             if failure is not None:
                 self._fail(failure)
@@ -288,7 +296,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def _on_peer_end(self) -> None:
         self._has_ended = True
-        # As in asyncio, True keeps the writing side open.
+        # As in asyncio, True means that the connection stays open for writing.
         if not self._protocol.eof_received():
             self.close()
 
@@ -300,7 +308,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     def resume_reading(self) -> None:
         self._is_paused = False
         if self._held or self._ssl_pending():
-            # Do this later, because the protocol calls this method in the middle of its own work.
+            # The protocol calls this method in the middle of its own work, so continue later.
             asyncio.get_running_loop().call_soon(self._read_on)
         elif self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
@@ -315,9 +323,9 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- writing ----
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt all bytes and pass them on.
+        """Encrypt all bytes and pass them to the transport.
 
-        Bytes that the socket does not accept wait in the transport.
+        If the socket does not accept all bytes, the rest waits in the transport.
         """
         if self._is_closing or self._ssl is None:
             return
@@ -333,13 +341,13 @@ class TlsTransport(asyncio.BufferedProtocol):
                 self._flush()
 
     def _flush(self) -> None:
-        """Take what OpenSSL has written out of the shared BIO, and send it."""
+        """Take everything that OpenSSL has written out of the shared BIO, and send it."""
         encrypted = _scratch.outgoing.read()
         if encrypted and self._transport is not None and not self._transport.is_closing():
             self._transport.write(encrypted)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set the limits of the plain transport, which apply to encrypted bytes."""
+        """Set the limits of the plain transport. They apply to bytes that are already encrypted."""
         assert self._transport is not None
         self._transport.set_write_buffer_limits(high, low)
 
@@ -349,7 +357,9 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- lifecycle ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return the same as asyncio, except `socket`, so that nothing bypasses the encryption."""
+        """Return the same values as asyncio, except for `socket`. Otherwise, a caller could bypass
+        the encryption.
+        """
         if name == "ssl_object":
             return self._ssl
         if name == "sslcontext":
@@ -362,7 +372,9 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._is_closing or self._transport is None or self._transport.is_closing()
 
     def close(self) -> None:
-        """Announce the end to the peer, and close once all bytes are sent, without its reply."""
+        """Announce the end to the peer. Close the connection when all bytes are sent, without
+        waiting for a reply.
+        """
         if self._is_closing:
             return
         self._is_closing = True
@@ -379,13 +391,13 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close immediately, and drop unsent bytes."""
+        """Close the connection immediately. Bytes that have not been sent are dropped."""
         self._is_closing = True
         if self._transport is not None:
             self._transport.abort()
 
     def _fail(self, failure: Exception) -> None:
-        """End the connection for this reason. An alert for the peer has already been written."""
+        """End the connection for this reason. Any alert to the peer has already been written."""
         if self._is_closing:
             return
         self._failure = failure

@@ -1,7 +1,8 @@
-"""Spreads bursts of work over turns of the loop, a few milliseconds in each.
+"""Spreads a burst of work over several iterations of the event loop, a few milliseconds in each.
 
-A handshake takes a millisecond of arithmetic. If a thousand clients connected at the same moment,
-serving each as soon as it is readable would delay all other clients for a second.
+The arithmetic of a handshake takes a millisecond. If a thousand clients connect at the same time
+and each one is served as soon as its socket is readable, all other clients have to wait for a
+second.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ _TURN_S = 0.002
 
 
 class Turns:
-    """Runs steps in order of arrival, on the loop that is running at the first `add`."""
+    """Runs steps in the order of their arrival, on the event loop that is running when `add` is
+    first called.
+    """
 
     __slots__ = ("_due", "_is_scheduled")
 
@@ -26,7 +29,7 @@ class Turns:
         return len(self._due)
 
     def add(self, step: Callable[[], None]) -> None:
-        """Run the step from the loop, after the steps already waiting."""
+        """Let the event loop run the step after all steps that are already waiting."""
         self._due.append(step)
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -41,7 +44,8 @@ class Turns:
                 if loop.time() >= end:
                     break
         finally:
-            # Continue even if a step has raised an error; the others must not wait forever.
+            # Continue even if a step has raised an exception, because the other steps must not wait
+            # forever.
             self._is_scheduled = bool(self._due)
             if self._due:
                 loop.call_soon(self._run)

@@ -71,8 +71,7 @@ class MemoryPool:
 
     @property
     def holders(self) -> tuple[object, ...]:
-        """The holders whose reservations may grow, sorted by the time of their first reservation.
-        """
+        """Holders whose reservations may grow, sorted by the time of their first reservation."""
         return tuple(self._holders)
 
     @property

@@ -15,8 +15,7 @@ _API_KEY = Struct(">h").unpack_from
 
 
 class Preferred(NamedTuple):
-    """Requests that have memory of their own, so that they do not have to wait for other requests.
-    """
+    """Requests that have memory of their own, so that they need not wait for other requests."""
 
     api_keys: frozenset[int]
     memory: MemoryPool

@@ -55,8 +55,7 @@ NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOC
 _HEADER = Struct(">qiibIhiqqqhii")
 _LEGACY = Struct(">qiIbb")
 PREFIX = Struct(">qii")
-"""The fields that the checksum does not cover, except the magic: base offset, length, leader epoch.
-"""
+"""Fields that the checksum does not cover, except for magic: base offset, length, leader epoch."""
 _INT64, _UINT32 = Struct(">q"), Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _MAGIC_AT, _CRC_AT, _MAX_TIMESTAMP_AT = 16, 17, 35
@@ -108,8 +107,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether `base_timestamp` is the time from which on tombstones may be removed (KIP-534).
-        """
+        """Whether `base_timestamp` is the time from which tombstones may be removed (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON)
 
 
@@ -230,8 +228,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 def assign_in_place(
     buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
 ) -> None:
-    """Set the offset and the leader epoch of the batch. The checksum does not cover these fields.
-    """
+    """Set the offset and leader epoch of the batch. The checksum does not cover these fields."""
     (length,) = _UINT32.unpack_from(buffer, position + 8)
     PREFIX.pack_into(buffer, position, base_offset, length, leader_epoch)
 

@@ -13,8 +13,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class ByteColumn(NamedTuple):
-    """Represents a column of byte strings that are stored one after another. A null has length 0.
-    """
+    """Represents a column of byte strings stored one after another. A null has length 0."""
 
     data: Octets
     lengths: Integers

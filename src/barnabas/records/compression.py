@@ -36,8 +36,7 @@ from barnabas.records.frames import (
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-"""Kafka's names of the codecs, as used in `compression.type`. The index is the number of the codec.
-"""
+"""Kafka's codec names, as used in `compression.type`. The index is the number of the codec."""
 
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_LEVEL = 6
@@ -56,8 +55,7 @@ _FULL = "failed to write whole buffer"
 
 
 class PlainTooLarge(CorruptData):
-    """Raised if the decompressed size exceeds the limit set by the caller. The data may be intact.
-    """
+    """Raised if the decompressed size exceeds the caller's limit. The data may be intact."""
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:

@@ -89,8 +89,7 @@ def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
 
 
 def _length(data: bytes, position: int) -> int:
-    """Return the size of the record at `position` in octets. The size includes the length varint.
-    """
+    """Return the size in octets of the record at `position`, including the length varint."""
     zigzag = shift = 0
     for octet in data[position : position + 5]:
         zigzag |= (octet & 0x7F) << shift
@@ -157,7 +156,7 @@ class Fields(NamedTuple):
 
 
 def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
-    """Decode the fields of records with any layouts. Raises `CorruptData` if a record is malformed.
+    """Decode the fields of records with any layout. Raises `CorruptData` if a record is malformed.
     """
     _, cursor = varints(octets, starts)
     time_deltas, cursor = varints(octets, cursor + 1)  # skip the attributes octet, which is unused
@@ -195,8 +194,7 @@ def binary(octets: Octets, blobs: Blobs) -> pa.Array:
 
 
 def equal_width(items: Octets, width: int, count: int) -> pa.Array:
-    """Return `count` byte strings of `width` octets from `items`. If the width is -1, return nulls.
-    """
+    """Return `count` byte strings of `width` octets from `items`, or nulls if the width is -1."""
     if width < 0:
         return pa.nulls(count, pa.binary())
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)

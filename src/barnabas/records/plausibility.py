@@ -32,8 +32,7 @@ MAX_PLAIN_BYTES = 16 * 1024 * 1024
 """If the decompressed size of a batch is larger, the records are checked."""
 
 _FIELDS = Struct(">hiqq14xi")
-"""The header fields used here: attributes, last offset delta, base and max timestamp, record count.
-"""
+"""The header fields needed: attributes, last offset delta, base and max timestamp, record count."""
 _FIELDS_AT = 21
 _MIN_RECORD_BYTES = 7
 _MAX_CANDIDATES = 64

@@ -45,8 +45,7 @@ class Rules(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Describes what is wrong with a record, and gives the record's index in the batch (KIP-467).
-    """
+    """Describes what is wrong with a record and gives its index in the batch (KIP-467)."""
 
     record: int
     message: str

@@ -65,8 +65,7 @@ def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
 
 
 def _layout_at(data: bytes, start: int) -> Layout | None:
-    """Return the layout of the record at `start`, or None if the record has headers or is damaged.
-    """
+    """Return the layout of the record at `start`, or None if it has headers or is damaged."""
     layout = read_layout(data, start)
     if layout is None or layout.header_count_at + 1 != layout.size:
         return None

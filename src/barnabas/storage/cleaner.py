@@ -173,8 +173,7 @@ def _sizes(segment: Segment) -> Sizes:
 
 
 def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
-    """Yield the transactions that began below the offset but were aborted at or above the offset.
-    """
+    """Yield the transactions that began below the offset but were aborted at or above it."""
     for segment in log.segments:
         if segment.base_offset >= end_offset and segment.aborted is not None:
             for entry in segment.aborted.entries(0, len(segment.aborted)):

@@ -66,7 +66,7 @@ class SparseIndex(EntryFile):
     # --- lookups ---------------------------------------------------------------------------------
 
     def floor(self, target: int) -> IndexEntry | None:
-        """Return the entry with the largest value in the first column that is not above `target`.
+        """Return the entry with the largest value in its first column that is not above `target`.
         """
         return self._floor(target, _FIRST)
 

@@ -167,8 +167,7 @@ class Log:
     # --- append ----------------------------------------------------------------------------------
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """Start the leader epoch at the log end. A leader must call this before its first append.
-        """
+        """Start the leader epoch at the log end. A leader must do this before its first append."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def append(

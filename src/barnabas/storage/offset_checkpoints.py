@@ -31,8 +31,7 @@ ALL = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
 
 
 class OffsetCheckpoints:
-    """Writes the checkpoints in all directories of a broker. Every method has to wait for the disk.
-    """
+    """Writes the checkpoints in all directories of a broker. All methods wait for the disk."""
 
     __slots__ = ("_damaged", "_futures", "_homes", "_logs", "high_watermarks")
 
@@ -50,8 +49,7 @@ class OffsetCheckpoints:
         self.high_watermarks: dict[TopicPartition, int] = {}
 
     def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
-        """List the logs in a directory. Logs that are being moved to the directory are not listed.
-        """
+        """List the logs in a directory. Logs that are being moved to it are not listed."""
         return [name for name, home in list(self._homes.items()) if home is directory]
 
     def write(self, file: str, directories: Iterable[LogDirectory]) -> None:
@@ -110,8 +108,7 @@ class OffsetCheckpoints:
                 self.write_in(directory, file)
 
     def _offset(self, directory: LogDirectory, file: str, name: TopicPartition) -> int | None:
-        """Return the offset to be written for a log, or None if the log needs no line in the file.
-        """
+        """Return the offset to be written for a log, or None if the log needs no line."""
         is_future = self._futures.home(name) is directory
         log = self._futures.get(name) if is_future else self._logs.get(name)
         if file == HIGH_WATERMARKS:

@@ -45,8 +45,7 @@ class ProducerState:
     ) -> None:
         self.producers = loaded.producers
         self.batches_end = loaded.producers_end
-        """The offset right after the last batch from a producer with an id, or 0 if there is none.
-        """
+        """The offset after the last batch from a producer with an id, or 0 if there is none."""
         self._files = files
         self._directory = directory
         self._durability = durability
@@ -71,8 +70,7 @@ class ProducerState:
         return True
 
     def take_over(self, other: ProducerState) -> None:
-        """Copy the producers of a log that contains the same batches and is replaced by this log.
-        """
+        """Copy the producers of a log with the same batches, which this log replaces."""
         self.producers, self.batches_end = other.producers, other.batches_end
         if len(self.producers):
             # do not skip the next snapshot: the last one may lack producers

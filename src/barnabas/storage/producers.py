@@ -254,8 +254,7 @@ class Producers:
         return None
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Raise InvalidProducerEpoch if the epoch of a batch without a sequence number is too old.
-        """
+        """Raise InvalidProducerEpoch if a batch without a sequence number has too old an epoch."""
         producer = self.get(producer_id)
         if producer is not None and producer_epoch < producer.epoch:
             raise _fencing_error(producer_id, producer_epoch, producer.epoch)

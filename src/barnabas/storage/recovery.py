@@ -392,8 +392,7 @@ class _Opening:
         return found
 
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
-        """Find the producers at the log end, and return the offset of the newest snapshot of them.
-        """
+        """Find the producers at the log end, and return the offset of their newest snapshot."""
         self._prune_snapshots(end_offset)
         # If no segment was scanned, the producers are read from the newest snapshot and the batches
         # after it.

@@ -65,8 +65,7 @@ def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_o
 def replay_in_steps(
     producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int
 ) -> Iterator[None]:
-    """Do the same as `replay` in steps. At each `yield`, other tasks may run and may close files.
-    """
+    """Do the same as `replay` in steps. At each `yield`, other tasks may run and close files."""
     if offset >= end_offset:
         return  # a snapshot covers all segments, so any damage in them does not matter
     for i, segment in enumerate(segments):

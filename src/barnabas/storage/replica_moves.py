@@ -54,8 +54,7 @@ class ReplicaMoves:
         return self._futures.place(self._logs[name], self._directories.get(path), unique)
 
     def lay_out(self, new: NewFuture) -> None:
-        """Create the files of the future replica. This may run in a thread. Raises DirectoryError.
-        """
+        """Create the future replica's files. This may run in a thread. Raises DirectoryError."""
         try:
             # After a crash, the replica must not get the offsets of an earlier log with the same
             # name in this directory. The same holds for new logs.
@@ -99,6 +98,5 @@ class ReplicaMoves:
             self._futures.on_completed(name, home)
 
     def checkpoint(self, path: Path) -> None:
-        """Write all checkpoints in one directory. This may run in a thread. Raises DirectoryError.
-        """
+        """Write all checkpoints of a directory. This may run in a thread. Raises DirectoryError."""
         self._checkpoints.write_in(self._directories.get(path), *ALL)

@@ -295,8 +295,7 @@ class _Found:
     # --- producers -------------------------------------------------------------------------------
 
     def _take_producers(self, producer_id: int, attributes: int, window: bytes, at: int) -> None:
-        """Process a batch that is the producer's first one or that may begin or end a transaction.
-        """
+        """Process a batch that is the producer's first or that may begin or end a transaction."""
         if attributes & _MARKED:
             self._apply(producer_id, Located(self.position + at, read_header(window, at)))
             return

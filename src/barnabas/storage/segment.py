@@ -75,8 +75,7 @@ class DamagedBatch(CorruptData):
         self.position = position
         """The position at which the damaged batch begins."""
         self.offset = offset
-        """The offset after the batch before it, or None if the search began with the damaged batch.
-        """
+        """The offset after the batch before it, or None if the search began with this batch."""
 
 
 class Segment:

@@ -254,8 +254,7 @@ class Segments(Sequence[Segment]):
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)
 
     def replace(self, some: Sequence[Segment], new: Segment) -> None:
-        """Replace these adjacent segments with one segment that contains their remaining batches.
-        """
+        """Replace these adjacent segments with one that contains their remaining batches."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         self._all[i : i + len(some)] = [new]
         self._close(some)
@@ -305,8 +304,7 @@ class Discards:
         return len(self._waiting or ())
 
     def discard(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Rename the files of these segments in this order. The files are removed after `due_ms`.
-        """
+        """Rename the files of these segments in this order. They are removed after `due_ms`."""
         if self._waiting is None:
             self._waiting = deque()
         for path in (path for segment in segments for path in segment.paths()):

@@ -48,16 +48,14 @@ class Swap:
         self._sizes = sizes
 
     def begin(self) -> None:
-        """Commit the swap. If this raises OSError, it is not known whether the swap was committed.
-        """
+        """Commit the swap. If this raises OSError, it is unknown whether the swap was committed."""
         # If a crash occurs while there is still a `.cleaned` file, the next start undoes the other
         # renames.
         for path in self._paths():
             self._rename(path, CLEANED, SWAP)
 
     def finish(self) -> Segment:
-        """Give the files of the new segment their final names, which no other files have any more.
-        """
+        """Give the files of the new segment their final names, which are free by now."""
         for path in self._paths():
             self._rename(path, SWAP, "")
         base_offset = self.replaced[0].base_offset

@@ -86,8 +86,7 @@ class AbortedIndex(EntryFile):
         return found
 
     def is_sound(self, base_offset: int) -> bool:
-        """Return whether every entry is valid for the segment whose base offset is `base_offset`.
-        """
+        """Return whether every entry is valid for the segment that starts at `base_offset`."""
         last_offset = base_offset - 1
         try:
             for first in range(0, self.count, _READ_AT_ONCE):

@@ -105,8 +105,7 @@ def empty_batch(header: BatchHeader) -> bytes:
 
 
 def convert_messages(records: Sequence[Record], codec: int, horizon_ms: int) -> bytes:
-    """Convert the messages to keep (at least one) from a set of magic 0 or 1 to a batch of magic 2.
-    """
+    """Convert the messages to keep (at least one) from magic 0 or 1 to a batch of magic 2."""
     first, last = records[0], records[-1]
     base_timestamp = first.timestamp if horizon_ms == NO_HORIZON else horizon_ms
     is_stamped = first.timestamp_type == LOG_APPEND_TIME_TYPE

@@ -132,8 +132,7 @@ def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
 
 
 def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
-    """Read the next job, which is trusted without validation. Returns None at the end of the input.
-    """
+    """Read the next job without validating it. Returns None at the end of the input."""
     first = next(lines, None)
     if first is None:
         return None

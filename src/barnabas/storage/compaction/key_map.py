@@ -104,8 +104,7 @@ class KeyMap:
         memory.
         """
         self.unopened: set[int] = set()
-        """The base offsets of batches that are too large to decompress, so their keys are unknown.
-        """
+        """The base offsets of batches too large to decompress, so their keys are unknown."""
 
     def has_room(self, header: BatchHeader) -> bool:
         """Return whether the map has room for all records of a batch.

@@ -156,8 +156,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_held_up(self) -> bool:
-        """Whether reading is paused for a reason other than responses that the peer has not read.
-        """
+        """Whether reading is paused for reasons other than responses that the peer has not read."""
         return self._stopped > self.send_queue.is_blocked
 
     @property

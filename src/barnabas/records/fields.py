@@ -156,8 +156,7 @@ class Fields(NamedTuple):
 
 
 def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
-    """Decode the fields of records with any layout. Raises `CorruptData` if a record is malformed.
-    """
+    """Decode the fields of any kind of records. Raises `CorruptData` if a record is malformed."""
     _, cursor = varints(octets, starts)
     time_deltas, cursor = varints(octets, cursor + 1)  # skip the attributes octet, which is unused
     offset_deltas, cursor = varints(octets, cursor)

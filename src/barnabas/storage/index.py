@@ -66,13 +66,11 @@ class SparseIndex(EntryFile):
     # --- lookups ---------------------------------------------------------------------------------
 
     def floor(self, target: int) -> IndexEntry | None:
-        """Return the entry with the largest value in its first column that is not above `target`.
-        """
+        """Return the entry with the largest first column that is not above `target`."""
         return self._floor(target, _FIRST)
 
     def floor_by_second(self, target: int) -> IndexEntry | None:
-        """Return the entry with the largest value in the second column that is not above `target`.
-        """
+        """Return the entry with the largest second column that is not above `target`."""
         return self._floor(target, _SECOND)
 
     def _floor(self, target: int, column: int) -> IndexEntry | None:

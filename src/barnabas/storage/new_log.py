@@ -87,8 +87,7 @@ class Places:
     def __init__(
         self, files: Files, forget_namesake: Callable[[LogDirectory, TopicPartition], None]
     ) -> None:
-        """`forget_namesake` durably removes an earlier log of the same name from the checkpoints.
-        """
+        """`forget_namesake` durably removes an old log of the same name from the checkpoints."""
         self._files = files
         self._forget_namesake = forget_namesake
         self._new: dict[TopicPartition, NewLog] = {}

@@ -149,8 +149,7 @@ class _Child:
             raise
 
     def hear(self) -> int | None:
-        """Return how many bytes were read since the last call, or None if the process has exited.
-        """
+        """Return the number of bytes read since the last call; None if the process has exited."""
         found = os.read(self.descriptor, _PIPE_BYTES)
         # The child has exited. This process recovers the logs for which the child has not sent a
         # result.

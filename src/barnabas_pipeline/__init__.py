@@ -2,7 +2,7 @@
 
     input, collector ─▶ topic ─▶ job ─▶ tables ─▶ snapshot, figures ─▶ report
 
-`behaviour/` and `logs/` are the pipelines. `application.py` defines the interface that both
-implement, `run.py` assembles a run, and `job.py` is the Spark side, which needs only the brokers'
-addresses.
+The two pipelines are in `behaviour/` and `logs/`. `application.py` defines the interface that both
+of them implement, `run.py` assembles a run, and `job.py` contains the code that runs in Spark,
+which needs only the brokers' addresses.
 """

@@ -1,4 +1,4 @@
-"""Implements `python -m barnabas_pipeline`, the command line of the pipelines.
+"""Implements the command line of the pipelines, `python -m barnabas_pipeline`.
 
 Exit codes: 0 on success, 1 on failure (with one line on standard error), 2 for an invalid command
 line, 130 after Ctrl-C and 143 after SIGTERM.
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_to_run(run: argparse.ArgumentParser) -> None:
-    """Add the options for runs with a topic only."""
+    """Add the options that apply only to runs with a topic."""
     run.add_argument(
         "--input",
         type=Path,

@@ -14,7 +14,7 @@ _LOOKED_AT: Final = 4 * (_EXCERPT_LENGTH + 60)  # bytes, or characters
 
 
 class Accounts(NamedTuple):
-    """Counts of the records read, by outcome."""
+    """Counts the records read, by outcome."""
 
     read: int = 0
     valid: int = 0
@@ -39,7 +39,7 @@ class DeadLetters(NamedTuple):
 
 
 def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
-    """Return the counts of all records so far, and the counts for each file."""
+    """Return the counts for all records read so far, and the counts for each file."""
     rows = view.frame("files").select("file", *Accounts._fields).to_dicts()
     by_file: dict[str, Accounts] = {}
     for row in rows:
@@ -55,7 +55,7 @@ def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
 def read_dead_letters(view: View, mask: Callable[[str], str] = str) -> list[DeadLetters]:
     """Return the dead letters by reason, the most common reason first.
 
-    `mask`: a function that masks texts and file names.
+    `mask`: a function that is applied to texts and file names to mask them.
     """
     letters = []
     for reason, count in view.reasons().most_common():
@@ -73,12 +73,12 @@ def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
 
 
 def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
-    """Return a row's `file` and `line` as text, or "" if the line is not from a file."""
+    """Return a row's `file` and `line` as text, or "" if the line did not come from a file."""
     return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
 
 
 def excerpt(text: str, mask: Callable[[str], str]) -> str:
-    """Return the start of a text, for display on a page."""
+    """Return the beginning of a text, short enough to be displayed on a page."""
     # Mask more text than is shown, to recognise an address that the excerpt would truncate.
     text = mask(text[:_LOOKED_AT])
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])

@@ -18,7 +18,7 @@ class Collecting(Protocol):
     """Collects the lines of an input into a topic."""
 
     def collect(self) -> str:
-        """Send all existing lines that have not been sent, and return a summary."""
+        """Send all lines that exist but have not been sent yet, and return a summary."""
         ...
 
     def poll(self) -> None:
@@ -31,7 +31,7 @@ class Collecting(Protocol):
 
 
 class Source(NamedTuple):
-    """The source and the destination of the lines."""
+    """Describes where the lines come from and where they are sent."""
 
     bootstrap_servers: str
     topic: str
@@ -42,25 +42,25 @@ class Source(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The results of a run that has written a page."""
+    """Represents the results of a run that has written a page."""
 
     accounts: Accounts
     summary: list[tuple[str, str]]
-    """The figures in brief, as (label, text) pairs."""
+    """The main figures, as (label, text) pairs."""
     dead_letters: list[DeadLetters]
     failure: str | None = None
-    """Why the run failed despite valid records; None if it did not."""
+    """The reason why the run failed even though it read valid records, or None if it succeeded."""
 
 
 class Application(NamedTuple):
-    """The parts of a run that differ between pipelines."""
+    """Defines the parts of a run that differ between pipelines."""
 
     definition: Definition
     title: str
     topic: str
     partitions: int
     generate: Callable[[Path, int, int], None]
-    """Generates an input, given the path, the number of lines and the seed."""
+    """Generates an input, given a path, a number of lines and a seed."""
     generated: str
     """The name of the generated input, with {seed} and {lines}."""
     check_input: Callable[[Path], None]
@@ -69,9 +69,9 @@ class Application(NamedTuple):
     write_report: Callable[[View, Path, PageOptions], Report]
     """Writes a page about the state of the tables to this path."""
     counted: str
-    """The unit of the counts: lines, or records of one or more lines."""
+    """The unit in which input is counted: lines, or records of one or more lines."""
     expected: str
-    """A text that tells the user which lines are recognised, and what to do about the rest."""
+    """A text that tells the user which lines are recognised, and what to do about other lines."""
 
     @property
     def dead_letter_topic(self) -> str:

@@ -1,4 +1,6 @@
-"""Converts between Polars (for computation) and Arrow (for storing and sending rows)."""
+"""Converts between Polars, which is used for computation, and Arrow, which is used to store and
+send rows.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 
 def to_table(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
-    """Return the columns of the schema, converted to its types."""
+    """Return the columns that the schema lists, converted to the schema's types."""
     # The newest compatibility level uses string views, which cannot be cast.
     table = frame.select(schema.names).to_arrow(compat_level=pl.CompatLevel.oldest())
     return table.cast(schema)
@@ -20,7 +22,7 @@ def to_frame(table: pa.Table) -> pl.DataFrame:
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """Return an Arrow IPC stream of the table."""
+    """Return the table serialised as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

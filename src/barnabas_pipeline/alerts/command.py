@@ -115,7 +115,7 @@ def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
 
 
 def _pipeline(directory: Path) -> tuple[str, Layout]:
-    """Return the name and the layout of the pipeline whose tables a directory contains."""
+    """Return the name and the layout of the pipeline whose tables are in a directory."""
     if (directory / "entries").is_dir():
         from barnabas_pipeline.logs.definition import LOGS
 

@@ -1,8 +1,9 @@
 """Finds the incidents that match alert rules in a pipeline's tables. Pure.
 
-Times come from the lines, and `now` is the time of the newest line. A run over old logs therefore
-finds the same incidents as a service that ran while they were being written. An incident lasts as
-long as its condition holds; interruptions shorter than the rule's window do not end it.
+All times are taken from the log lines, and `now` is the time of the newest line. A run over old
+logs therefore finds the same incidents as a service that was running while the logs were being
+written. An incident lasts as long as its condition holds; an interruption shorter than the rule's
+window does not end the incident.
 """
 
 from __future__ import annotations
@@ -45,8 +46,7 @@ def check_kinds(rules: Rules, name: str) -> None:
 
 
 def find_incidents(view: View, rules: Rules, now: datetime) -> list[Incident]:
-    """Return, oldest first, the incidents that are ongoing at `now` or ended within the
-    lookback."""
+    """Return the incidents that are ongoing at `now` or ended within the lookback, oldest first."""
     earliest = now - rules.lookback
     found: list[Incident] = []
     for rule in rules.alerts:
@@ -61,14 +61,14 @@ def find_incidents(view: View, rules: Rules, now: datetime) -> list[Incident]:
 
 
 class _At(NamedTuple):
-    """A rule and the period for which it is evaluated."""
+    """Represents a rule and the period for which the rule is evaluated."""
 
     rule: Rule
     now: datetime
 
 
 class _Counts(NamedTuple):
-    """Counts by minute since the epoch; each minute occurs once, in order."""
+    """Counts by minute since the epoch. The minutes are in ascending order, without duplicates."""
 
     minutes: np.ndarray
     lines: np.ndarray
@@ -76,14 +76,14 @@ class _Counts(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Consecutive minutes during which a condition holds; `end` is exclusive."""
+    """A run of consecutive minutes during which a condition holds; `end` is exclusive."""
 
     start: int
     end: int
     most: int
     of: int
     worst: int
-    """The minute at the end of which the window contained `most` of `of`."""
+    """The minute whose end is the end of the window that contained `most` of `of`."""
 
 
 def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
@@ -105,7 +105,7 @@ def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
 
 
 def _templates(view: View, rule: Rule) -> pl.DataFrame:
-    """Return the templates that a rule selects by id or by part of their text, or all by
+    """Return the templates that a rule selects by id or by part of their text, or all templates by
     default."""
     templates = view.frame("templates").sort("number")
     if rule.format is not None:
@@ -160,8 +160,8 @@ def _error_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
 def _funnels(view: View, at: _At, earliest: datetime) -> list[Incident]:
     """Return the incidents of a funnel that are ongoing, or ended after `earliest`.
 
-    No table contains the number of visits, so the recent hits are read. Sums over the first window
-    are incomplete, so reading begins two windows early.
+    No table contains the number of visits, so the visits are computed from the recent hits. Sums
+    over the first window are incomplete, so the hits are read from two windows earlier.
     """
     rule, now = at
     begin = earliest - 2 * rule.window
@@ -215,7 +215,9 @@ def _funnel_incident(visits: pl.DataFrame, at: _At, run: _Run) -> Incident:
 
 
 def _counts(rows: pl.DataFrame, lines: str, of: str, now: datetime) -> _Counts:
-    """Sum the counts of each minute up to `now`. Later minutes exist if some clocks are ahead."""
+    """Sum the counts of each minute up to `now`. Rows with later minutes exist if a machine's clock
+    is ahead.
+    """
     sums = (
         rows.filter(pl.col("minute") <= now)
         .group_by("minute")
@@ -233,8 +235,8 @@ def _runs(
 ) -> list[_Run]:
     """Return the runs of minutes in which the sum over the preceding window meets a condition.
 
-    A minute's count enters the window at that minute and leaves it one window length later. The sum
-    is constant between two such events.
+    A minute's count enters the window at that minute and leaves it one window length later. Between
+    these events, the sum does not change.
     """
     if not len(counts.minutes):
         return []
@@ -308,7 +310,8 @@ def _event(
     summary: str,
     example: Example,
 ) -> Incident:
-    """Return the incident for an event; it ends one window after the last occurrence."""
+    """Return the incident for an event; the incident ends one window after the event last occurred.
+    """
     rule, now = at
     first, last = times
     end = last + rule.window
@@ -374,8 +377,8 @@ def _break_ins(view: View, rule: Rule, now: datetime) -> list[Incident]:
 
 
 def _rejected_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
-    """Return an incident for each file with many rejected lines. Dead letters have no time, so
-    `now` is used."""
+    """Return an incident for each file with many rejected lines. Dead letters have no time, so the
+    incidents are dated `now`."""
     found = []
     columns = ("file", "valid", "dead_letters")
     sums = view.frame("files").select(columns).group_by("file").sum().sort("file")

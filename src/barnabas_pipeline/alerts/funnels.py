@@ -1,10 +1,10 @@
-"""Determines how far visitors get in a funnel such as the one from the cart to the order.
+"""Determines how far visitors get in a funnel, such as the steps from the cart to the order.
 
     hits of people ─▶ visits, which begin with the first step ─▶ how many steps each visit reaches
 
-A visit ends when the visitor has not repeated the first step for as long as `within`. It does not
-count until it ends, because the visitor may continue. Later hits therefore never change a visit
-that counts.
+A visit ends when the visitor has not repeated the first step for the duration `within`. A visit is
+counted only after it has ended, because the visitor may still continue it. Later hits therefore
+never change a visit that has been counted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _ERROR: Final = 400
 
 
 def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) -> pl.DataFrame:
-    """Return people's hits on any step, sorted by visitor and by time.
+    """Return the hits by people on any of the steps, sorted by visitor and by time.
 
-    `events`: the table as an Arrow dataset, or None without the table. `steps`: paths, or path
-    prefixes followed by `*`. `times`: the first and the last time. A hit answered with an error is
-    not a step, because the visitor never saw the page.
+    `events`: the table as an Arrow dataset, or None if there is no such table. `steps`: paths, or
+    path prefixes followed by `*`. `times`: the first and the last time to read. A hit answered with
+    an error is not a step, because the visitor never saw the page.
     """
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -57,8 +57,9 @@ def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) ->
 def visits(hits: pl.DataFrame, steps: Sequence[str], within: timedelta) -> pl.DataFrame:
     """Return a row for each visit to the funnel.
 
-    `end` is the time from which the visit counts, and `reached` is the number of steps that the
-    visitor took in order. `client`, `path` and `time` are those of the last of these steps.
+    `end` is the time from which the visit is counted, and `reached` is the number of steps that the
+    visitor completed in order. `client`, `path` and `time` come from the hit on the last completed
+    step.
 
     `hits`: the result of `hits()`.
     """

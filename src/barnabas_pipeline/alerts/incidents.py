@@ -15,7 +15,9 @@ LINES = 3
 
 
 class Example(NamedTuple):
-    """Selects the rows that show an incident, by a table, a column and its values."""
+    """Selects the rows that illustrate an incident: the rows of a table that have one of these
+    values in a column.
+    """
 
     table: str
     column: str | None = None
@@ -24,11 +26,11 @@ class Example(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None  # exclusive
     paths: tuple[str, ...] = ()
-    """If not empty, only rows with one of these paths are shown."""
+    """If this is not empty, only rows with one of these paths are shown."""
 
 
 class Incident(NamedTuple):
-    """An incident found by a rule. `end` is None while it lasts."""
+    """An incident found by a rule. `end` is None while the incident is ongoing."""
 
     alert: str
     kind: str
@@ -40,12 +42,16 @@ class Incident(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id, which does not change after a restart or when the same tables are reread."""
+        """The incident's id, which stays the same after a restart and when the same tables are read
+        again.
+        """
         parts = (self.alert, self.subject, self.start.isoformat())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
     def is_of(self, other: Incident) -> bool:
-        """Return whether both are the same incident, though late lines may have moved its start."""
+        """Return whether this and the other are the same incident, even if late lines have moved
+        its start.
+        """
         return (
             (self.alert, self.subject) == (other.alert, other.subject)
             and (other.end is None or self.start < other.end)
@@ -59,7 +65,7 @@ class Line(NamedTuple):
 
 
 def lines_of(incident: Incident, snapshot: Snapshot) -> list[Line]:
-    """Return up to `LINES` lines that show the incident, shortened for display."""
+    """Return up to `LINES` example lines for the incident, shortened for display."""
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     wanted = incident.example

@@ -1,4 +1,5 @@
-"""Decides what to send: each incident is sent to each sink once, and again when it ends. Pure.
+"""Decides what to send: each sink receives each incident once when it is found, and once more when
+it has ended. Pure.
 
 known before + found ─▶ known after ─▶ due: an incident, a sink, firing or resolved
                              ▲                            │
@@ -20,11 +21,13 @@ _log = logging.getLogger(__name__)
 FIRING: Final = "firing"
 RESOLVED: Final = "resolved"
 MOST_KNOWN: Final = 10_000
-"""The maximum number of incidents remembered; others wait until some are forgotten."""
+"""The maximum number of incidents remembered; further incidents wait until some have been
+forgotten.
+"""
 
 
 class Known(NamedTuple):
-    """An incident, and the last status that was sent to each sink."""
+    """Represents an incident and the last status that was sent to each sink."""
 
     incident: Incident
     sent: Mapping[str, str] = {}
@@ -33,7 +36,7 @@ class Known(NamedTuple):
         return self._replace(sent={**self.sent, sink: status})
 
     def due(self, sink: str) -> str | None:
-        """Return the status to send to a sink, or None."""
+        """Return the status that is due to be sent to a sink, or None."""
         sent = self.sent.get(sink)
         # An incident that began and ended between two evaluations is also sent as firing, as is one
         # that late lines have continued.
@@ -43,9 +46,10 @@ class Known(NamedTuple):
 
 
 def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
-    """Return the sinks of an incident's alert.
+    """Return the sinks to which an incident's alert is sent.
 
-    If the alert was removed from the file, the incident's end goes to the sinks that received it.
+    If the alert has been removed from the file, the sinks that received the incident are also told
+    of its end.
     """
     for rule in rules.alerts:
         if rule.name == known.incident.alert:
@@ -56,7 +60,7 @@ def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
 def update(
     known: Sequence[Known], found: Sequence[Incident], rules: Rules, now: datetime
 ) -> list[Known]:
-    """Return the known incidents after an evaluation that found `found`."""
+    """Return the known incidents, updated with the incidents in `found`."""
     of_subject: dict[tuple[str, str], list[Known]] = {}
     for each in known:
         of_subject.setdefault((each.incident.alert, each.incident.subject), []).append(each)

@@ -41,7 +41,7 @@ _MOST_STEPS: Final = 20
 
 
 class Rule(NamedTuple):
-    """An alert rule; each kind of rule uses only some of the fields."""
+    """An alert rule. Each kind of rule uses only some of these fields."""
 
     name: str
     kind: str
@@ -78,7 +78,7 @@ class Rules(NamedTuple):
 def read_rules(path: Path) -> Rules:
     """Return the rules in a user's file.
 
-    Raises `OSError`, or `ConfigError` with the place.
+    Raises `OSError`, or `ConfigError` with the place of the mistake.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
@@ -173,7 +173,9 @@ def _kind(where: str, entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> str
 
 
 def _unknown(names: Any, known: Any, there: str) -> str:
-    """Return a message about an unknown key that suggests a similar key or lists the known ones."""
+    """Return an error message for an unknown key; it suggests a similar key or lists the known
+    keys.
+    """
     name = sorted(map(str, names))[0]
     near = did_you_mean(name, known)
     return f"{name!r} is unknown; " + (near or there)

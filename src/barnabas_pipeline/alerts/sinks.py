@@ -1,7 +1,7 @@
 """Sends incidents to a webhook, to Alertmanager, by mail or to a topic.
 
-Each sink has a timeout, and raises `SinkFailed` if it fails; the text of this error contains no
-secrets. A receiver can recognise a repeated incident by its id.
+Each sink has a timeout, and raises `SinkFailed` on failure; the error message contains no secrets.
+A receiver can recognise an incident that was sent twice by its id.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ _SHOWN: Final = timedelta(minutes=10)
 
 
 class SinkFailed(BarnabasError):
-    """A sink did not accept an incident; it is sent again at the next evaluation."""
+    """A sink did not accept an incident. The incident will be sent again at the next evaluation."""
 
 
 class SentInPart(BarnabasError):
-    """Some of a sink's receivers accepted an incident; resent, it would reach them twice."""
+    """Only some of a sink's receivers accepted an incident. If it were sent again, they would
+    receive it twice.
+    """
 
 
 class Notice(NamedTuple):
-    """A message to a sink about a firing or resolved incident, with lines that show it."""
+    """A message to a sink about a firing or resolved incident, with example lines."""
 
     incident: Incident
     status: str
@@ -76,7 +78,8 @@ class Sink(ABC):
 
     @abstractmethod
     def send(self, notice: Notice) -> None:
-        """Send a notice and wait for its acceptance. Raises `SinkFailed` or `SentInPart`."""
+        """Send a notice, and wait until it has been accepted. Raises `SinkFailed` or `SentInPart`.
+        """
 
 
 def sink_of(given: SinkOptions) -> Sink:
@@ -88,7 +91,8 @@ def sink_of(given: SinkOptions) -> Sink:
 
 
 class Webhook(Sink):
-    """Posts an incident as JSON, with its id and status in the header `Idempotency-Key`."""
+    """Posts an incident as JSON, with the incident's id and status in the `Idempotency-Key` header.
+    """
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name)
@@ -262,7 +266,9 @@ _SINKS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Sink]]] = MappingP
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Refuses redirects, because urllib would turn the POST into a GET and lose the incident."""
+    """Refuses to follow redirects, because urllib would turn the POST into a GET and the incident
+    would be lost.
+    """
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -308,7 +314,7 @@ def _without_secrets(url: str) -> str:
 
 
 def _reason(reason: object) -> str:
-    """Return the operating system's reason for a failure."""
+    """Return the reason that the operating system gave for a failure."""
     text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
     return " ".join(text.split()) or type(reason).__name__
 

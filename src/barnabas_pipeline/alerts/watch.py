@@ -4,7 +4,7 @@
     tables/alerts.lock   held while an evaluation reads, sends and writes
 
 The state is written each time a sink accepts an incident. After a crash, at most one incident is
-therefore sent again, with the same id.
+therefore sent a second time, with the same id.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from barnabas_pipeline.snapshot import Snapshot
 _log = logging.getLogger(__name__)
 
 _MOST_SENT: Final = 100
-"""The maximum number of incidents sent to a sink per evaluation; the rest wait for the next."""
+"""The maximum number of incidents sent to a sink per evaluation; the rest are sent in the next
+evaluation.
+"""
 
 
 class Evaluation(NamedTuple):
@@ -69,7 +71,9 @@ class Watch:
             return self._send(known, snapshot)
 
     def follow(self, snapshot: Snapshot, clock: datetime) -> Evaluation:
-        """Evaluate for a service: log any failure instead of raising it, and retry next time."""
+        """Evaluate the rules from within a service: log any failure instead of raising it, and
+        retry at the next call.
+        """
         try:
             found = self.evaluate(snapshot, clock)
         except (BarnabasError, OSError) as error:
@@ -127,8 +131,8 @@ class Watch:
 def time_of(snapshot: Snapshot, clock: datetime) -> datetime | None:
     """Return the time of the newest line, or None if there are no lines.
 
-    It is never later than the clock; otherwise, one line with a wrong date would make all
-    components look silent.
+    The result is never later than the current time; otherwise, a single line with a wrong date
+    would make all components appear to be silent.
     """
     if snapshot.newest_s is None:
         return None
@@ -136,7 +140,7 @@ def time_of(snapshot: Snapshot, clock: datetime) -> datetime | None:
 
 
 def load_state(tables: Path) -> list[Known]:
-    """Return the known incidents, or none if the file does not exist.
+    """Return the known incidents, or an empty result if the file does not exist.
 
     Raises `ConfigError` if the file is damaged.
     """
@@ -154,7 +158,8 @@ def load_state(tables: Path) -> list[Known]:
 
 
 def save_state(tables: Path, known: list[Known]) -> None:
-    """Replace the file atomically: a reader finds either the old incidents or the new ones."""
+    """Replace the file atomically, so that a reader sees either the old incidents or the new ones.
+    """
     path = tables / "alerts.json"
     rows = [{"incident": _row(each.incident), "sent": dict(each.sent)} for each in known]
     written = path.with_suffix(".new")

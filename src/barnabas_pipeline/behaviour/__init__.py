@@ -1,1 +1,1 @@
-"""Derives user behaviour from a web server's access log: hits, sessions, traffic and pages."""
+"""Analyses user behaviour in a web server's access log: hits, sessions, traffic and pages."""

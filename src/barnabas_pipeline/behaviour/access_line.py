@@ -22,8 +22,8 @@ masked by a control character, and the line is split at its remaining quotes. No
 handle escapes, and none backtracks, no matter how long or hostile the line. The pieces are then
 split at blanks, from both ends, because users and targets may contain blanks.
 
-An invalid line has a `reason`, the first one that applies. A malformed request does not make its
-line invalid: if the server could not parse the request, and answered with 4xx or 5xx, the line is
+For an invalid line, `reason` is the first reason that applies. A malformed request does not make a
+line invalid: if the server could not parse the request and answered it with 4xx or 5xx, the line is
 valid but has no method or path.
 """
 
@@ -64,7 +64,7 @@ _MASKED_BACKSLASH: Final = "\x01"
 _MASKED_QUOTE: Final = "\x02"
 
 CONTROL: Final = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]"
-"""Matches characters that no valid line contains."""
+"""Matches characters that never occur in a valid line."""
 _CONTROL: Final = re.compile(CONTROL)
 
 # The pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent,
@@ -73,10 +73,10 @@ _COMMON_PIECES: Final = 3
 _COMBINED_PIECES: Final = 7
 
 URL: Final = r"^[A-Za-z][A-Za-z0-9+.-]*://"
-"""The start of a referrer, but hardly ever of an agent."""
+"""Matches the start of a referrer, but hardly ever the start of an agent."""
 _URL: Final = re.compile(URL)
 PRODUCT: Final = r"^[A-Za-z][A-Za-z0-9_.-]*/[0-9]"
-"""The usual start of an agent, but hardly ever of a referrer."""
+"""Matches the usual start of an agent, but hardly ever the start of a referrer."""
 _PRODUCT: Final = re.compile(PRODUCT)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN: Final = re.compile(r"(?:[-0-9A-Fa-f.:,; ]|unknown)*")
@@ -94,7 +94,7 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
     """Return the fields of a line without its line feed, or the reason (from `REASONS`) why it is
     invalid, or `DIRECTIVE`.
 
-    `is_cut`: whether the value is a truncated line.
+    `is_cut`: whether the line has been truncated.
     """
     if value is None:
         return NO_VALUE
@@ -183,7 +183,9 @@ def _format(tail: Tail, *, has_host: bool, is_combined: bool) -> str:
 
 
 def _tail(pieces: list[str], answer: list[str], *, is_combined: bool) -> Tail | None:
-    """Return the columns after the usual ones, or None if it is unclear where those end."""
+    """Return the columns after the usual columns, or None if it is unclear where the usual columns
+    end.
+    """
     if not is_combined:
         return tail_of(" ".join(["", *answer[3:]])) if _is_usual_answer(answer[3:]) else None
     if "".join(answer[3:]):
@@ -193,7 +195,9 @@ def _tail(pieces: list[str], answer: list[str], *, is_combined: bool) -> Tail | 
 
 
 def _with_plain_user(pieces: list[str]) -> list[str]:
-    """Return the pieces with the user unquoted: Apache writes an empty user in quotes."""
+    """Return the pieces with the quotes around the user removed. Apache writes an empty user in
+    quotes.
+    """
     if len(pieces) < 5 or "[" in pieces[0] or not pieces[2].startswith(" ["):
         return pieces
     return [f"{pieces[0]}{pieces[1] or '-'}{pieces[2]}", *pieces[3:]]
@@ -203,8 +207,8 @@ def _is_usual_answer(more: list[str]) -> bool:
     """Return whether status and size are the first columns after the request, judging by the
     columns that follow.
 
-    If a fraction follows, they are. If a third whole number follows, that may be the size, and the
-    second number the size of the request.
+    If a fraction follows, the two columns are the status and the size. If a third whole number
+    follows, the third number may be the size, and the second number the size of the request.
     """
     return not more or more == [""] or all(map(_DURATION.fullmatch, more))
 
@@ -213,8 +217,8 @@ def _is_usual_end(pieces: list[str]) -> bool:
     """Return whether referrer and agent are the first quoted columns, judging by the columns that
     follow.
 
-    If a host precedes them, the referrer is where the agent should be, and the agent follows it. A
-    site may also write the agent first.
+    If the first quoted column is a host, the referrer is in the agent's usual position, and the
+    agent follows. A site may also log the agent before the referrer.
     """
     more = pieces[_COMBINED_PIECES - 1 :]
     if _PRODUCT.match(pieces[3]) and (pieces[5] in ("", "-") or _URL.match(pieces[5])):

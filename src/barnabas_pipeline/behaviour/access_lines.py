@@ -1,8 +1,8 @@
 """Parses access log lines into columns, with Polars.
 
-A strict pattern matches lines in the usual form; `parse_line` parses the rest, and returns the
-reason if a line is invalid. The pattern and `parse_line` agree on every line that the pattern
-matches.
+Lines in the usual form are matched by a strict pattern. All other lines are parsed by `parse_line`,
+which returns a reason for each invalid line. For every line that the pattern matches, the pattern
+and `parse_line` yield the same fields.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def parse_lines(
     columns: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Return a row for each of `values` (binary): the fields of a valid line, or only the `reason`
-    of an invalid one. A directive is not a hit; only its `format` is set.
+    of an invalid one. A directive is not a hit; in its row, only `format` is set.
 
-    `is_cut`: true for each truncated line. `formats`: a user's own formats, which are tried first.
-    `columns`: for each line of a file with W3C's directives, the columns that the directive before
-    it names.
+    `is_cut`: whether each line has been truncated. `formats`: a user's own formats, which are tried
+    first. `columns`: for each line of a file with W3C's directives, the columns listed in the
+    preceding directive.
     """
     if columns is None:
         columns = pl.repeat(None, len(values), dtype=pl.String, eager=True)
@@ -183,7 +183,7 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return the groups of the pattern for each line that it matches."""
+    """Return the groups that the pattern captures from each matching line."""
     fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
     # Polars matches a column in a single thread, so divide the lines among several.
     count = min(pl.thread_pool_size(), 1 + lines.height // _LINES_PER_THREAD)
@@ -196,7 +196,9 @@ def _groups(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def values(row: Mapping[str, object]) -> dict[str, object]:
-    """Return `format` and the fields of a valid row of `parse_lines`, as shown in samples."""
+    """Return the `format` and the fields of a valid row from `parse_lines`, in the form in which
+    samples show them.
+    """
     found = {name: row[name] for name in FIELDS if row[name] is not None}
     time_us = found.pop("time_us", None)
     found.pop("utc_offset_minutes", None)
@@ -210,7 +212,8 @@ def _iso(time_us: object) -> str:
 
 
 def _with_tails(found: pl.DataFrame) -> pl.DataFrame:
-    """Add `response_time_us` and `format`, and remove the lines with unclear columns at the end."""
+    """Add `response_time_us` and `format`, and remove the lines whose last columns are ambiguous.
+    """
     more = pl.col("more").fill_null("")
     has_host = pl.col("host").is_not_null()
     is_empty, is_url = pl.col("agent").is_in(["", "-"]), pl.col("agent").str.contains(URL)
@@ -266,8 +269,8 @@ def _given(name: str) -> pl.Expr:
 
 
 def _row(value: bytes | None, is_cut: bool, reason: str | None) -> tuple[object, ...]:
-    """Return the fields of a line, or the reason why it is invalid. `reason`: the reason from a
-    user's own format, if any, which takes precedence."""
+    """Return the fields of a line, or the reason why it is invalid. `reason`: the reason why a line
+    in a user's own format is invalid, if any; it takes precedence."""
     return _columns(parse_line(value, is_cut=is_cut), reason)
 
 
@@ -280,7 +283,7 @@ def _columns(parsed: Fields | str, reason: str | None) -> tuple[object, ...]:
 
 
 def _of_w3c(lines: pl.DataFrame, own: OwnLines) -> list[tuple[object, ...]]:
-    """Return rows for the lines that a directive of their file describes."""
+    """Return rows for the lines whose columns are described by a directive in the same file."""
     is_usual = ~pl.col("is_cut") & (pl.col("text").str.strip_chars(" ") != "")
     some = lines.filter(
         is_usual & pl.col("columns").is_not_null() & ~pl.col("text").str.contains(CONTROL)

@@ -1,8 +1,8 @@
 """Parses user agents into browser, system and device, or into the name of a robot. Pure.
 
-The names come from ua-parser, whose patterns many projects maintain. It recognises device models
-but not device types, which this module determines. An unknown robot is listed under the name that
-it calls itself.
+The names come from ua-parser, whose patterns are maintained by many projects. ua-parser recognises
+models of devices but not types of devices, so this module determines the type. An unknown robot is
+listed under the name that it gives itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SCHEMA: Final = pl.Schema(
 
 
 class Agent(NamedTuple):
-    """A parsed user agent. Unknown parts are None, as are a robot's system and device."""
+    """A parsed user agent. Unknown parts are None, and so are the system and device of a robot."""
 
     name: str | None
     system: str | None = None
@@ -49,7 +49,7 @@ class Agent(NamedTuple):
 
 
 def agent_of(text: str | None, *, is_robot: bool) -> Agent:
-    """Return the parsed user agent; `text` is None if the log has none."""
+    """Return the parsed user agent; `text` is None if the log contains no user agent."""
     if text is None:
         return Agent(NO_AGENT)
     known = parse(text)
@@ -72,7 +72,9 @@ def _is_spider(device: object) -> bool:
 
 
 def _robot_name(text: str, known: str | None, *, is_spider: bool) -> str:
-    """Return the known name, unless it is the name of the browser that the robot imitates."""
+    """Return the robot's known name, unless this is the name of the browser that the robot
+    imitates.
+    """
     if known and (is_spider or not text.startswith("Mozilla/")):
         return known
     match = _NAME.match(text, _end_of(_DISGUISE, text))

@@ -39,7 +39,9 @@ def user_behaviour(formats: Path | None = None, zone: str | None = None) -> Appl
 
 
 class _Lines:
-    """Implements `Collecting` for one log, which a `Follower` keeps open after the first poll."""
+    """Implements `Collecting` for a single log. From the first poll on, a `Follower` keeps the log
+    open.
+    """
 
     def __init__(self, collector: Collector, path: Path, stack: ExitStack) -> None:
         self._collector = collector

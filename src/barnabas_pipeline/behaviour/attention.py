@@ -1,9 +1,10 @@
 """Lists what needs attention in an access log: rejected lines, server errors and silences. Pure.
 
-The usual number of server errors in an interval is the mean over all other intervals. Like a burst
-of messages, a burst of errors has at least ten of them, at least five times that mean, and at least
-the mean plus six standard deviations plus one. A silence is a gap in which a hundred hits are
-missing, at the lower of the rates before and after it. A quiet night is therefore no silence.
+The usual number of server errors in an interval is the mean over all other intervals. As with
+bursts of messages, a burst must contain at least ten errors, at least five times the mean, and at
+least the mean plus six standard deviations plus one. A silence is a gap in which a hundred hits
+would have been expected, at the rate before or after the gap, whichever is lower. A quiet night is
+therefore not a silence.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@
     owner bucket [06/Feb/2019:00:00:38 +0000] 192.0.2.3 requester id REST.GET.OBJECT key
         "GET /key HTTP/1.1" 200 - 113 - 7 - "referrer" "agent" ...
 
-The first columns identify each format. The balancer logs whole URLs, which contain the virtual
-host; the response time is the sum of its three times. In S3's lines, the user is the requester.
+Each format is identified by its first columns. The load balancer logs whole URLs, which contain the
+virtual host, and three times, whose sum is the response time. In lines from S3, the user is the
+requester.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _S3: Final = re.compile(
 
 
 def fits(text: str) -> bool:
-    """Return whether the start of a line is unique to these logs."""
+    """Return whether a line begins in a way that only lines from these logs do."""
     return _ALB_HEAD.match(text) is not None or _S3_HEAD.match(text) is not None
 
 

@@ -1,7 +1,7 @@
-"""Compares the latest days with the days before them, usually one week with the previous one.
+"""Compares the latest days with the days before them, usually the last week with the week before.
 
-For a log shorter than a fortnight, each side gets half of the whole days; for one shorter than two
-days, half of the time.
+If the log covers less than a fortnight, each period is half of the whole days; if it covers less
+than two days, each period is half of the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MISSING_SHARE: Final = 0.05  # share of the time that may be missing at the sta
 
 
 class Period(NamedTuple):
-    """One side of the comparison; `begin` and `end` are in the log's local time."""
+    """One of the two periods compared; `begin` and `end` are in the log's local time."""
 
     begin: datetime
     end: datetime

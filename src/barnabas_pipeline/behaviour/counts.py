@@ -1,8 +1,8 @@
 """Computes count tables: traffic per minute, pages, referrers, user agents and others. Pure.
 
-Each table contains sums by its keys. The table after a batch is the `add_up` of the previous table
-and the batch's counts. All times are UTC; `utc_offset_minutes` is the offset of the log's clock;
-with it, pictures show days in the log's local time.
+Each table contains sums, grouped by the table's keys. After a batch, `add_up` of the previous table
+and the batch's counts yields the new table. All times are in UTC. `utc_offset_minutes` is the
+offset of the log's clock, which is needed to draw days in the log's local time.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def pages(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def referrers(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits, which have `host`, in schema `REFERRERS`, not added up."""
+    """Return these hits, which must have the column `host`, in schema `REFERRERS`, not added up."""
     named = events.filter(pl.col("host").is_not_null())
     return named.select("host", *_hits(), _count(pl.col("page_view")).alias("pages"), "day")
 
@@ -159,7 +159,7 @@ def response_times(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def formats(lines: pl.DataFrame) -> pl.DataFrame:
-    """Count the valid lines that `classify` returned, each once, in schema `FORMATS`."""
+    """Count the valid lines returned by `classify`, without duplicates, in schema `FORMATS`."""
     valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
     return valid.group_by("format").agg(pl.len().cast(pl.Int64).alias("lines"))
 
@@ -180,7 +180,7 @@ _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingPr
 
 
 def count_hits(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Count only these hits, for each table in `_TABLES`."""
+    """Return the counts of these hits for each table in `_TABLES`."""
     return {name: add_up(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
 
 

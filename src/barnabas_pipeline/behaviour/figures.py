@@ -1,8 +1,8 @@
 """Reads the report's numbers from the tables.
 
-It uses Arrow rather than Spark, because the tables are plain Parquet. It therefore needs no cluster
-and no Java, starts immediately, and does not disturb a running service. Only sums and sessions are
-loaded, never individual events.
+The tables are plain Parquet, so this module reads them with Arrow instead of Spark. Reading
+therefore needs neither a cluster nor Java, starts immediately, and does not disturb a running
+service. Only sums and sessions are loaded, never individual events.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Figures(NamedTuple):
 
 
 def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
-    """Return the figures from a view's tables; all are zero before the first batch.
+    """Return the figures from a view's tables. Before the first batch, all figures are zero.
 
     `show_addresses`: show full addresses everywhere instead of only their networks.
     """

@@ -5,7 +5,8 @@ a few pages and fetches their assets. Robots follow their own schedules, a scann
 pages, and on the second Thursday, the search fails for three hours. As in any real log, some lines
 are identical, some are malformed, and some use an old encoding.
 
-Hits wait in a heap until no earlier hit can arrive. Memory does not grow with the log.
+Each hit is kept in a heap until no earlier hit can be generated, so memory use does not grow with
+the length of the log.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ _MALFORMED_SHARE = 0.004
 
 
 class _Hit(NamedTuple):
-    """A future line; `at_s` (since the start) and `number` define its place in the heap."""
+    """A line to be written later. It is ordered in the heap by `at_s`, in seconds since the start,
+    and then by `number`.
+    """
 
     at_s: float
     number: int
@@ -60,7 +63,7 @@ class _Hit(NamedTuple):
 
 
 Visit = tuple[float, Callable[[float], None]]
-"""A time, and the action at that time."""
+"""A time and the action to take at that time."""
 
 
 def write_log(path: Path, lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) -> None:
@@ -72,7 +75,7 @@ def write_log(path: Path, lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) 
 
 
 def generate(lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) -> Iterator[bytes]:
-    """Yield the lines in order of time, each with its line feed."""
+    """Yield the lines in chronological order, each with its line feed."""
     source = random.Random(seed)
     days = min(_LONGEST_DAYS, max(1.0, lines / _LINES_A_DAY))
     hits = _Site(source).hits(lines / days)
@@ -92,7 +95,7 @@ def _clock(at_s: int) -> str:
 
 
 class _Site:
-    """Generates hits on the site, in order of time and without end."""
+    """Generates an endless sequence of hits on the site, in chronological order."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -117,8 +120,8 @@ class _Site:
     # ---- arrivals ----
 
     def _arrivals(self, per_day: float) -> Iterator[Visit]:
-        """Yield the visits of guests, from a Poisson process thinned by the hour and the
-        weekday."""
+        """Yield the visits of guests, from a Poisson process that is thinned according to the hour
+        and the weekday."""
         mean = sum(_BY_HOUR) / 24 * sum(_BY_WEEKDAY) / 7
         busiest = per_day / _DAY_S / mean
         at_s = 0.0
@@ -199,7 +202,7 @@ class _Site:
     def _show(
         self, at_s: float, guest: tuple[str, str], page: str, referrer: str, *, has_cached: bool
     ) -> None:
-        """Add the hits of a page and its assets."""
+        """Add the hits for a page and its assets."""
         chance = self._random.random()
         if page == "/search":
             word = self._random.choice(site.SEARCH_WORDS)
@@ -251,7 +254,7 @@ class _Site:
 
 
 def _damaged(source: random.Random, lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines, some followed by an identical or damaged copy."""
+    """Yield the lines, some of them followed by an identical or damaged copy."""
     for line in lines:
         yield line
         chance = source.random()

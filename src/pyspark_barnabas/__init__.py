@@ -1,14 +1,14 @@
 """Provides `format("barnabas")`, which reads and writes topics from Spark without a JAR.
 
-Spark imports every top-level module named `pyspark_*` and registers its `DefaultSource`, so you
-only need to install the package:
+Spark imports every top-level module named `pyspark_*` and registers its `DefaultSource`, so
+installing the package is all that is needed:
 
     spark.readStream.format("barnabas").option("kafka.bootstrap.servers", "localhost:9092")
         .option("subscribe", "web").load()
 
-The schema and the options are the same as in Spark's Kafka connector (`options.py`). With a
-checkpoint, each record is read exactly once. Records are written at least once, or exactly once
-with `exactlyOnce`.
+The schema and the options are the same as those of Spark's Kafka connector (see `options.py`). A
+query with a checkpoint reads each record exactly once. Records are written at least once, or
+exactly once if the option `exactlyOnce` is set.
 """
 
 from pyspark_barnabas.source import BarnabasDataSource as DefaultSource

@@ -1,8 +1,8 @@
 """Parses the options for the start and end of a read: a name, offsets or timestamps.
 
 Offsets and timestamps by partition are given in JSON: `{"topic": {"0": number, "1": number}}`,
-where offset -2 means the earliest and -1 the latest. `survey.py` resolves them to offsets of a real
-log.
+where offset -2 means the earliest and -1 the latest. `survey.py` resolves these options to actual
+offsets in the log.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
 class Bound(NamedTuple):
     """One end of the range to read.
 
-    `offset` (EARLIEST or LATEST) applies to every partition unless `offsets` specifies an offset
-    for each. Likewise, `timestamp_ms` applies unless `timestamps_ms` is set. `option` names the
-    option that set the bound.
+    `offset` (EARLIEST or LATEST) applies to every partition, unless `offsets` specifies an offset
+    for each partition. Likewise, `timestamp_ms` applies unless `timestamps_ms` is set. `option` is
+    the name of the option from which the bound was parsed.
     """
 
     option: str
@@ -60,7 +60,9 @@ def ending_bound(options: GivenOptions) -> Bound:
 
 
 def refuse(bound: Bound, empty: int) -> None:
-    """Reject a batch that starts at LATEST or ends at EARLIEST: it would read nothing."""
+    """Reject a batch that starts at LATEST or ends at EARLIEST, because such a batch would read
+    nothing.
+    """
     name = "latest" if empty == LATEST else "earliest"
     if bound.is_named and bound.offset == empty:
         raise ConfigError(f"option {bound.option}={name} would read nothing")
@@ -113,7 +115,8 @@ def _numbers_by_partition(text: str, expected: str) -> Mapping[TopicPartition, i
 
 
 def partition_number(text: object) -> int:
-    """Parse a partition number: text if it is a JSON key, a number if it is in a list.
+    """Parse a partition number. It is a string if it was a JSON key, and a number if it was in a
+    list.
 
     Raises `ValueError`.
     """

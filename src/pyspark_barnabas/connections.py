@@ -1,4 +1,6 @@
-"""Provides consumers: one for a query's driver side, and a few per worker process for its tasks."""
+"""Provides consumers: one for the driver side of a query, and a few in each worker process for the
+query's tasks.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,15 @@ _MOST_KEPT = 4
 
 
 def connect(properties: Mapping[str, str]) -> SyncConsumer:
-    """Return a connected consumer. Raises `NoBrokersAvailable` with the address."""
+    """Return a connected consumer. Raises `NoBrokersAvailable`, which contains the address."""
     # An offset out of range must be an error: a reset would silently lose records.
     options: dict[str, Any] = {**properties, "auto.offset.reset": "none"}
     return SyncConsumer(options.pop("bootstrap.servers"), **options)
 
 
 class KeptConsumers:
-    """Caches connected consumers by their properties; a new one replaces the least recently
-    used."""
+    """Caches connected consumers by their properties. When the cache is full, a new consumer
+    replaces the least recently used one."""
 
     def __init__(self) -> None:
         self._consumers: dict[tuple[tuple[str, str], ...], SyncConsumer] = {}
@@ -42,10 +44,10 @@ class KeptConsumers:
 
 @functools.cache
 def consumers_of_process() -> KeptConsumers:
-    """Return this worker process's consumers.
+    """Return the consumers of this worker process.
 
-    Spark reuses its Python workers for successive tasks and batches, but gives tasks nowhere to
-    store a connection. Reconnecting would cost more than reading a small batch.
+    Spark reuses its Python workers for successive tasks and batches, but provides no place where a
+    task could store a connection. Connecting again would take longer than reading a small batch.
     """
     keep_freed_memory()
     return KeptConsumers()

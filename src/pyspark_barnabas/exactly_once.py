@@ -3,9 +3,9 @@
     tasks      rows -> staging topic; the offsets of its batches go to the driver  (staging.py)
     driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn
 
-The transaction is open only while the driver copies, not while tasks run, and tasks take no part in
-it. Retries, speculation and the number of tasks therefore do not matter. A replayed micro-batch
-finds its own token and writes nothing (token.py). Consume the topic with
+The transaction is open only while the driver copies rows. No transaction is open while tasks run,
+so retries, speculation and the number of tasks do not matter. When a micro-batch is replayed, its
+own token is found and nothing is written (token.py). Consume the topic with
 `isolation.level=read_committed`.
 """
 
@@ -55,7 +55,7 @@ _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by
 
 
 class RowsStaged(WriterCommitMessage):
-    """The places of the rows that a task staged, and its query."""
+    """The places of the rows that a task has staged, and the task's query."""
 
     def __init__(self, query: str, batches: Sequence[StagedBatch]) -> None:
         self.query = query
@@ -64,7 +64,7 @@ class RowsStaged(WriterCommitMessage):
 
 class ExactlyOnceWriter(DataSourceArrowWriter):
     """Implements `df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`, with
-    one transaction per job. If a job runs again, it writes its rows again."""
+    one transaction per job. A job that runs again writes its rows again."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
@@ -114,8 +114,8 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             asyncio.run(commit(self._options, staged[0].query, batchId, batches))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing: staged rows are not part of the topic, and are deleted after a later
-        commit."""
+        """Do nothing, because the staged rows are not in the target topic and are deleted after a
+        later commit."""
 
 
 def transactional_id_of(options: SinkOptions, query: str) -> str:
@@ -125,7 +125,7 @@ def transactional_id_of(options: SinkOptions, query: str) -> str:
 async def commit(
     options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
 ) -> bool:
-    """Copy the staged rows in one transaction unless they were copied before, and return whether
+    """Copy the staged rows in one transaction unless they have already been copied. Return whether
     this call copied them.
 
     Raises `NotExactlyOnce`, `StagingLost`, or `ProducerFenced` if a newer producer has the same id.
@@ -194,7 +194,8 @@ class _Clients(NamedTuple):
 async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterator[_Clients]:
     """Connect the driver's clients.
 
-    This fences an earlier producer with the same id and ends its open transaction.
+    Connecting fences any earlier producer with the same id and ends that producer's open
+    transaction.
     """
     servers, properties = properties_of_clients(options.client)
     # Unless the user sets another timeout, use the longest that a broker accepts by default.

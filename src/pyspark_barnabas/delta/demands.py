@@ -1,4 +1,5 @@
-"""Checks whether this sink meets a table's demands on its writers, before a row is written.
+"""Checks whether this sink meets the demands that a table makes on its writers, before any row is
+written.
 
 Demands are features of the table's protocol (Delta's protocol, "Table Features"), properties of the
 table, and metadata of columns.
@@ -63,7 +64,9 @@ def refuse_demands(table: DeltaTable, *, overwrite: bool = False) -> None:
 
 
 def refuse_features(table: DeltaTable) -> None:
-    """Raise `ConfigError` if the table's protocol alone has such demands."""
+    """Raise `ConfigError` if the table's protocol alone makes demands that this writer does not
+    meet.
+    """
     protocol = table.protocol()
     features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
     missing = missing_features(protocol.min_writer_version, features)
@@ -75,7 +78,8 @@ def refuse_features(table: DeltaTable) -> None:
 
 
 def missing_features(writer_version: int, features: Collection[str]) -> list[str]:
-    """Return the features that a table with this protocol needs and this sink lacks."""
+    """Return the features that a table with this protocol requires but this sink does not support.
+    """
     if writer_version > _NEWEST:
         return [f"writer version {writer_version}"]
     if writer_version == _IDENTITY:

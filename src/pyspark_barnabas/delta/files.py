@@ -1,8 +1,8 @@
 """Writes Parquet files in a task of the Delta sink, one file per partition of the table.
 
 Each file has a random name, in a directory named after its partition. According to the protocol,
-the partition in the table's log is authoritative, but Polars uses the directory. Files without a
-commit are invisible; a vacuum removes them.
+the partition in the table's log is authoritative, but Polars takes the partition from the
+directory. Files that are not committed are invisible to readers, and a vacuum removes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Key = tuple[str | None, ...]
 
 
 class DataFile(NamedTuple):
-    """A Parquet file, written but not committed."""
+    """A Parquet file that has been written but not committed."""
 
     path: str  # relative to the table's root
     size_bytes: int
@@ -48,8 +48,8 @@ class DataFile(NamedTuple):
 class FileWriter:
     """Writes one task's files. Raises `ConfigError` if a row cannot be written to the table.
 
-    `required`: columns that may not be null. `is_strict`: whether fields within some columns may
-    not be null either; if not, everything in a file may be null, as readers expect.
+    `required`: columns that may not be null. `is_strict`: whether the table also forbids nulls in
+    some nested fields; if not, everything in a file is nullable, as readers expect.
     """
 
     def __init__(
@@ -95,12 +95,14 @@ class FileWriter:
         return [file.finish() for file in self._open.values()]
 
     def discard(self) -> None:
-        """Try to remove the files written: they will not be committed."""
+        """Try to remove the files that have been written, because they will not be committed."""
         for file in self._open.values():
             file.discard()
 
     def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[Key, pa.Array | None]]:
-        """Yield each partition with a mask of its rows; without a mask, all rows belong to it."""
+        """Yield each partition with a mask that selects its rows; if the mask is None, all rows are
+        in this partition.
+        """
         if not batch.num_rows:
             return
         if not self._partition_by:
@@ -123,7 +125,7 @@ class FileWriter:
 
 
 class PartitionFile:
-    """A file of one partition that is being written."""
+    """Represents a file of one partition while it is being written."""
 
     def __init__(
         self,
@@ -152,7 +154,7 @@ class PartitionFile:
             )
 
     def add(self, rows: pa.RecordBatch) -> int:
-        """Add rows, and return the growth of the waiting rows in bytes."""
+        """Add rows to the waiting rows, and return the number of bytes added."""
         self._waiting.append(rows)
         self.waiting_bytes += rows.nbytes
         return int(rows.nbytes)
@@ -230,8 +232,9 @@ def _directory(name: str, value: str | None) -> str:
 
 
 def partition_texts(column: pa.Array, name: str) -> pa.Array:
-    """Return a partition column's values as they are in the log (Delta's protocol, "Partition Value
-    Serialization"). Raises `ConfigError` for values that the log cannot represent."""
+    """Return the values of a partition column in the form used in the log (Delta's protocol,
+    "Partition Value Serialization"). Raises `ConfigError` for values that the log cannot represent.
+    """
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         # According to the protocol, an empty string is null.
@@ -246,8 +249,8 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
 
 
 def _instants(column: pa.Array, name: str) -> pa.Array:
-    """Return instants in UTC, marked as UTC, because Spark reads an unmarked instant in its
-    session's time zone. Times without a zone are not marked."""
+    """Return instants in UTC, with a mark for UTC, because Spark interprets an unmarked instant in
+    the session's time zone. Times without a zone are not marked."""
     # A cast to a type without a zone yields the time in UTC, regardless of the column's zone.
     texts = _within_years(column.cast(pa.timestamp("us")), name).cast(pa.string())
     if column.type.tz is None:

@@ -1,7 +1,8 @@
-"""Keeps a table open between a process's commits, as long as nothing else changes it.
+"""Keeps a table open between a process's commits, as long as no other writer changes the table.
 
-Opening a table reads its log, and the search for a query's last commit reads it again. Either takes
-longer than a commit of a few rows, and neither is necessary if this process wrote the last version.
+Opening a table reads the table's log, and searching for a query's last commit reads the log again.
+Each of these takes longer than committing a few rows, and neither is necessary if this process
+wrote the last version.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ _Identity = tuple[int, int, int]
 
 
 class Kept:
-    """An open table in a local directory, with the progress of its only query.
+    """Holds an open table in a local directory, and the progress of the only query that writes to
+    it.
 
-    Only one thread at a time may use it, but `refresh` may run in another.
+    Only one thread at a time may use this object, except that `refresh` may run in another thread.
     """
 
     def __init__(self, directory: str) -> None:
@@ -36,8 +38,8 @@ class Kept:
         self.progress = Progress()
 
     def version(self) -> int | None:
-        """Return the version of this process's last commit, or None if the log has since changed,
-        or no table is kept."""
+        """Return the version of this process's last commit, or None if no table is kept or the log
+        has changed since that commit."""
         with self._lock:
             # If the entry is the same file and no entry follows it, nobody has committed or
             # replaced the table.
@@ -49,12 +51,13 @@ class Kept:
             return None if self._table is None else self._version
 
     def table(self) -> DeltaTable | None:
-        """Return the kept table, or None if there is none or its log has changed since `keep`."""
+        """Return the kept table, or None if no table is kept or its log has changed since `keep`.
+        """
         self.refresh()
         return None if self.version() is None else self._table
 
     def keep(self, table: DeltaTable, progress: Progress) -> None:
-        """Keep a table to which this process has just committed its next version."""
+        """Keep a table after this process has committed a new version of it."""
         with self._lock:
             self._table = None
             self._version = table.version() + 1

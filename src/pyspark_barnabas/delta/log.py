@@ -1,7 +1,7 @@
 """Manages the retention of a Delta table's log.
 
-Each commit lists the log, which takes longer as the log grows. A table that receives many
-micro-batches therefore needs checkpoints, and its old log entries must be removed. Versions remain
+Each commit has to list the log, which takes longer as the log grows. A table that receives many
+micro-batches therefore needs checkpoints, and old log entries must be removed. Versions remain
 readable unless they are older than the newest checkpoint that precedes the retention period.
 """
 
@@ -14,12 +14,12 @@ from pyspark_barnabas.delta.options import DeltaOptions
 _RETENTION: Final = "delta.logRetentionDuration"
 _CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
 _COMMITS: Final = "10"
-"""The number of commits between checkpoints: Delta's own default. The default of `deltalake` is
-100, but each commit since the checkpoint makes the next one 0.4 ms slower."""
+"""The number of commits between checkpoints, which is Delta's default. `deltalake` defaults to 100,
+but each commit since the last checkpoint makes the next commit 0.4 ms slower."""
 
 
 def configuration(options: DeltaOptions) -> dict[str, str | None]:
-    """Return the configuration of a new table. `deltalake` keeps its log for 30 days unless the
+    """Return the configuration of a new table. `deltalake` keeps the log for 30 days unless the
     option is set."""
     intervals: dict[str, str | None] = {_CHECKPOINT_INTERVAL: _COMMITS}
     hours = options.log_retention_hours
@@ -36,8 +36,9 @@ def hook(options: DeltaOptions) -> Any:
 
 
 def cut(options: DeltaOptions, version: int | None = None) -> None:
-    """Write a checkpoint of this or the newest version, and remove old log entries. An entry is
-    removed if it is older than the table's retention and no version after a checkpoint needs it."""
+    """Write a checkpoint of this version, or by default of the newest version, and remove old log
+    entries. An entry is removed if it is older than the table's retention and no version after a
+    checkpoint needs it."""
     from deltalake import DeltaTable
 
     storage = dict(options.storage)

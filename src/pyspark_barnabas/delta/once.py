@@ -1,4 +1,4 @@
-"""Commits each micro-batch of a user's own `foreachBatch` once."""
+"""Commits each micro-batch exactly once from a `foreachBatch` function."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
         df.writeStream.foreachBatch(once("/tables/events", partitionBy="day")).start()
 
     `options`: the options of `format("barnabas.delta")`. To write to several tables, call the
-    returned function from your own function: each table gets every micro-batch once, but the tables
-    do not change together. Call it for each micro-batch, even one without rows, because a gap in
-    the numbers counts as a lost micro-batch. This does not work over Spark Connect, which does not
-    pass the query's id to a `foreachBatch` function.
+    returned functions from your own function. Every micro-batch is then appended to each table
+    once, but the tables do not change at the same moment. Call the returned function for every
+    micro-batch, even if it has no rows, because a gap in the numbers is treated as a lost
+    micro-batch. This does not work over Spark Connect, which does not pass the query's id to a
+    `foreachBatch` function.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
@@ -40,7 +41,7 @@ def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
 
 
 def _query(batch: DataFrame) -> str:
-    """Return the id of the query that this micro-batch belongs to. Raises `ConfigError`."""
+    """Return the id of the query that produced this micro-batch. Raises `ConfigError`."""
     try:
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     except PySparkAttributeError:

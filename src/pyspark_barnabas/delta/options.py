@@ -25,7 +25,7 @@ _NAMES = (
 
 
 class DeltaOptions(NamedTuple):
-    """A table's location, and the options for writing it."""
+    """The location of a table, and the options for writing to it."""
 
     path: str
     partition_by: tuple[str, ...]

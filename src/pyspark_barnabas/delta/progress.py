@@ -1,8 +1,8 @@
 """Tracks a query's progress in a table, using Delta's application transactions. Pure.
 
-A query's commit contains two of these: one for its application, with the number of the micro-batch
-as its version, and one whose name also contains the query, to detect another query that uses the
-same application.
+Each commit by a query contains two application transactions. The first one identifies the
+application, and its version is the number of the micro-batch. The name of the second one also
+contains the query, so that another query that uses the same application is detected.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pyspark_barnabas.token import NotExactlyOnce
 
 
 class Progress(NamedTuple):
-    """An application's version in a table, and that of one of its queries; None if there is
-    none."""
+    """The versions that a table records for an application and for one of the application's
+    queries, or None if none is recorded."""
 
     application: int | None = None
     query: int | None = None
@@ -29,7 +29,9 @@ def query_application(app_id: str, query: str) -> str:
 
 
 class MicroBatch(NamedTuple):
-    """A micro-batch to commit. `begins`: the user states that all earlier ones are in the table."""
+    """A micro-batch to commit. `begins`: the user has stated that the table contains all earlier
+    micro-batches.
+    """
 
     app_id: str
     query: str
@@ -41,7 +43,8 @@ class MicroBatch(NamedTuple):
 def is_committed(found: Progress, wanted: MicroBatch) -> bool:
     """Return whether a micro-batch is in the table.
 
-    Raises `NotExactlyOnce` if skipping it may lose rows and writing it may duplicate some.
+    Raises `NotExactlyOnce` if skipping the micro-batch might lose rows and writing it might
+    duplicate rows.
     """
     app_id, query, batch, rows, begins = wanted
     if found.application is not None and found.application != found.query:

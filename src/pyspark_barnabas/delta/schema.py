@@ -1,4 +1,5 @@
-"""Maps Spark's column types to Arrow, and checks that they suit Delta and an existing table.
+"""Maps Spark's column types to Arrow types, and checks that they are compatible with Delta and with
+an existing table.
 
 Nested types are also checked. Every error contains the full path, such as `items.element.price` or
 `prices.value.currency`, with Delta's own names for the parts of an array or map.
@@ -47,7 +48,7 @@ Path = tuple[str, ...]  # from a column to a field within it
 
 
 class Difference(NamedTuple):
-    """A column or nested field that only the rows or only the table contain."""
+    """A column or nested field that exists only in the rows or only in the table."""
 
     path: Path
     is_new: bool
@@ -71,7 +72,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def check_types(schema: pa.Schema) -> None:
-    """Raise `ConfigError` for duplicate names and for types that Delta lacks."""
+    """Raise `ConfigError` for duplicate names and for types that Delta does not support."""
     _check_fields("", list(schema))
 
 
@@ -123,7 +124,9 @@ def check_partitioning(schema: pa.Schema, partition_by: Sequence[str]) -> None:
 
 
 def nullable_schema(schema: pa.Schema) -> Schema:
-    """Return the schema of a new table. Everything may be null, as with Delta's own writer."""
+    """Return the schema of a new table, in which everything is nullable, as in tables created by
+    Delta's own writer.
+    """
     from deltalake import Schema
 
     return Schema.from_arrow(nullable(schema))
@@ -157,10 +160,11 @@ def _nullable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any]:
-    """Return the columns that the table lacks, entirely or in part, for its `add_columns`.
+    """Return the columns that are missing from the table, entirely or in part, as arguments for
+    `add_columns`.
 
-    Raises `ConfigError` if rows do not match: a type differs, a column or field is new without
-    `merge`, or a column is missing, or may be null where the table's may not.
+    Raises `ConfigError` if the rows do not match the table: a type differs, a column or field is
+    new but `merge` is not set, or a required column is missing or nullable.
     """
     from deltalake import Schema
 

@@ -22,7 +22,7 @@ _NOT_READ = (
 
 
 class DeltaDataSource(DataSource):
-    """A Delta table as a sink."""
+    """Provides a Delta table as a sink."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,8 +1,8 @@
 """Computes a data file's statistics for a table's log: rows, minimum and maximum values, and nulls.
 
-Readers use them to skip files, so inexact values are omitted (Delta's protocol, "Per-file
-Statistics"). A column without bounds has no null count either, because deltalake 1.6.6 reads
-missing bounds beside a null count as an empty range, and finds no rows.
+Readers use the statistics to skip files, so inexact values are omitted (Delta's protocol, "Per-file
+Statistics"). For a column without bounds, the null count is omitted as well: if there is a null
+count but no bounds, deltalake 1.6.6 assumes an empty range and finds no rows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
 
 
 def _object(values: dict[str, str]) -> str:
-    """Return a JSON object with these JSON values; decimals keep all their digits."""
+    """Return a JSON object with these JSON values, without dropping digits of decimals."""
     return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in values.items()) + "}"
 
 

@@ -1,4 +1,6 @@
-"""Accesses the storage of a table's files: a directory, or an object store through `deltalake`."""
+"""Accesses the storage of a table's files, which is either a directory or an object store accessed
+through `deltalake`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def open_table(options: DeltaOptions) -> DeltaTable | None:
 def existing_table(options: DeltaOptions) -> DeltaTable:
     """Open the table.
 
-    Raises `ConfigError` if it does not exist, or the errors of `open_table`.
+    Raises `ConfigError` if the table does not exist, and the same errors as `open_table`.
     """
     parts = urlsplit(options.path)
     is_local = parts.scheme in ("", "file")
@@ -52,7 +54,9 @@ def existing_table(options: DeltaOptions) -> DeltaTable:
 
 
 def filesystem(options: DeltaOptions) -> pa_fs.FileSystem:
-    """Return the file system, rooted at the table's directory; a missing directory is created."""
+    """Return the file system, rooted at the table's directory. The directory is created if it does
+    not exist.
+    """
     parts = urlsplit(options.path)
     if parts.scheme in ("", "file"):
         root = Path(url2pathname(parts.path) if parts.scheme else options.path).absolute()

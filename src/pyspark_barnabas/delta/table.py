@@ -1,4 +1,4 @@
-"""Creates, checks and commits to a Delta table in the sink's driver, through `deltalake`."""
+"""Creates and checks a Delta table and commits to it, in the sink's driver, using `deltalake`."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _ROWS: Final = "barnabas.rows"
 
 
 class CommitLost(BarnabasError):
-    """Nothing was committed, and these files no longer can be: the batch must run again."""
+    """Nothing was committed, and the files can no longer be committed; the batch must run again."""
 
 
 class Layout(NamedTuple):
-    """A table's layout, for tasks."""
+    """The layout of a table, as sent to the tasks."""
 
     partition_by: tuple[str, ...]  # partition columns
     required: frozenset[str] = frozenset()  # columns that may not be null
@@ -61,7 +61,7 @@ class Layout(NamedTuple):
 
 
 class Table:
-    """A table, reopened for each operation because other writers may have changed it.
+    """A table that is opened anew for each operation, because other writers may have changed it.
 
     `kept`: keeps the table open between commits, unless another writer has changed it.
     """
@@ -92,12 +92,12 @@ class Table:
     def commit(
         self, schema: pa.Schema, files: Sequence[DataFile], *, overwrite: bool, query: str | None
     ) -> bool:
-        """Add the files in one commit, or return False if they were committed before.
+        """Add the files in one commit, or return False if they have already been committed.
 
-        `query`: the query of a stream, whose progress is checked strictly; None for a batch job,
-        which is skipped unless its version is newer, as with Delta's own writer.
+        `query`: the streaming query, whose progress is checked strictly, or None for a batch job.
+        As with Delta's own writer, a batch job is skipped unless its version is newer.
 
-        Raises `NotExactlyOnce`, `CommitLost`, or `ConfigError` if a schema does not match.
+        Raises `NotExactlyOnce`, `CommitLost`, or `ConfigError` if the schemas do not match.
         """
         from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -194,7 +194,7 @@ class Table:
             )
 
     def _check_files(self, table: DeltaTable | None, files: Sequence[DataFile]) -> None:
-        """Raise `CommitLost` if the files do not belong, or no longer belong, to the table."""
+        """Raise `CommitLost` if the files are not, or are no longer, part of the table."""
         partition_by = self._options.partition_by if table is None else _layout(table).partition_by
         if any(tuple(file.partition_values) != partition_by for file in files):
             raise CommitLost(
@@ -269,7 +269,7 @@ class Table:
     def _tidy(self, table: DeltaTable, before: int) -> None:
         """Compact and vacuum if due.
 
-        `before`: the version before the commit. The commit is valid even if this fails.
+        `before`: the version before the commit. The commit remains valid even if this fails.
         """
         every = (self._options.compact_every, self._options.vacuum_every)
         if every == (None, None):

@@ -1,4 +1,4 @@
-"""Removes the files of a table that no version within its retention needs."""
+"""Removes the files of a table that are not needed by any version within the retention period."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 def vacuum(
     table: DeltaTable, retain_hours: int | None = None, *, dry_run: bool = False
 ) -> list[str]:
-    """Remove the files and return them; with `dry_run`, only return them. `retain_hours`: if None,
-    the table's own retention applies: its property delta.deletedFileRetentionDuration, a week by
-    default.
+    """Remove the files and return them; with `dry_run`, only return them. `retain_hours`: the
+    retention period; if None, the table's property delta.deletedFileRetentionDuration is used,
+    which defaults to a week.
 
     Raises `ConfigError` if `deltalake` might mistake some of the table's files for unneeded ones.
     """

@@ -1,8 +1,8 @@
 """Implements the Delta sink's writers, called by Spark's tasks and its driver.
 
-Each micro-batch of a stream is one commit. If repeated, it is recognised by the query's id and the
-batch's number. A task that runs twice writes its files twice; files not listed in a message are not
-committed.
+Each micro-batch of a stream is committed in one commit. A repeated micro-batch is recognised by the
+query's id and the batch's number. A task that runs twice writes its files twice, but only the files
+listed in a commit message are committed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark_barnabas.delta.table import Table
 
 
 class FilesWritten(WriterCommitMessage):
-    """The files written by a task, and its query."""
+    """The files written by a task, and the task's query."""
 
     def __init__(self, query: str | None, files: Sequence[DataFile]) -> None:
         self.query = query
@@ -70,7 +70,7 @@ class DeltaWriter(_Writer, DataSourceArrowWriter):
         self._commit(self._options, messages, self._options.query)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Do nothing: a vacuum removes files without a commit."""
+        """Do nothing, because a vacuum removes files that were not committed."""
 
 
 class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -93,4 +93,5 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._commit(options, messages, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing, as in `DeltaWriter`; besides, the outcome of a commit may be unknown."""
+        """Do nothing, as in `DeltaWriter`. Besides, it may be unknown whether a commit succeeded.
+        """

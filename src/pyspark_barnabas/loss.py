@@ -1,12 +1,13 @@
-"""Detects data loss: records that a query should have read no longer exist.
+"""Detects data loss, that is, that records which a query should have read no longer exist.
 
 A gap is not a loss. Compaction and transaction markers leave offsets without records *inside* the
-log. A loss is an unread offset *below* the log's start (retention, deleted records), an offset
-above its end (records lost by the brokers, a topic deleted and recreated), or an offset in a
-deleted partition.
+log. Data is lost if an unread offset is *below* the start of the log (because of retention or
+deleted records), if an offset is above the end of the log (because the brokers lost records, or the
+topic was deleted and recreated), or if the partition was deleted.
 
-Only this module decides where a query continues after a loss, both for the driver, which plans, and
-for the tasks, which read. Nothing is read twice if the topic is known to be the same.
+Only this module decides where a query continues after a loss. The driver uses it when planning a
+batch, and the tasks use it when reading. No record is read twice if the topic is known to be the
+same.
 """
 
 from __future__ import annotations
@@ -26,17 +27,19 @@ class DataLoss(BarnabasError):
 
 
 class Log(NamedTuple):
-    """A partition's log, as last reported by the brokers."""
+    """The log of a partition, as last reported by the brokers."""
 
     start: int
     end: int
     is_same: bool | None
-    """Whether the topic id is that of the topic read before; None if the id is unknown."""
+    """Whether the topic still has the id that it had when it was last read, or None if the id is
+    unknown.
+    """
 
 
 class Resumed(NamedTuple):
-    """The offset at which reading a partition continues, and a description of any loss (otherwise
-    empty)."""
+    """The offset at which reading a partition continues, and a description of the loss (empty if
+    there is none)."""
 
     position: int
     loss: str = ""
@@ -45,10 +48,10 @@ class Resumed(NamedTuple):
 def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
     """Return where a query that has read everything before `position` continues.
 
-    A log that ends below that position was truncated. If the topic is known to be the same, the
-    query has read what is left and continues at the end, as with Spark's connector. Otherwise, the
-    log more likely belongs to another topic with the same name, and the query continues at its
-    start.
+    If the log ends below that position, it was truncated. If the topic is known to be the same, the
+    query has already read the remaining records and continues at the end of the log, as with
+    Spark's connector. Otherwise, the log probably belongs to another topic with the same name, and
+    the query continues at the start of the log.
     """
     # With another id (KIP-516), this is another topic, where old offsets mean nothing.
     if log.is_same is False:
@@ -68,11 +71,11 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
 
 
 def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
-    """Return the part of a range that a task can still read, and a description of any loss
-    (otherwise empty).
+    """Return the part of a range that a task can still read, and a description of the loss (empty
+    if there is none).
 
-    Nothing before the range's start is read: `resume` may go back, but rows from before the start
-    would belong to another micro-batch, which the driver plans.
+    No record before the start of the range is read. `resume` may return an earlier offset, but
+    records before the start belong to another micro-batch, which the driver plans.
     """
     partition, start, end, _ = wanted
     first, last = resume(partition, start, log), resume(partition, end, log)

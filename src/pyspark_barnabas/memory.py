@@ -1,13 +1,15 @@
-"""Configures the memory of a worker process: the allocator and the garbage collector.
+"""Configures the memory allocator and the garbage collector of a worker process.
 
-Each fetch, a few megabytes in half a dozen arrays, is received, decoded and freed. glibc returns
-blocks of that size to the system immediately and gets them back page by page, zeroed. In a
-measurement, this took a third of a reading task's CPU time. With `keep_freed_memory`, glibc keeps
-the blocks as long as the worker lives, which costs at most the memory of one fetch.
+Each fetch consists of a few megabytes in half a dozen arrays, which are received, decoded and
+freed. glibc immediately returns blocks of this size to the system, and the system then hands them
+out again page by page, zeroed. In a measurement, this took a third of the CPU time of a reading
+task. After `keep_freed_memory`, glibc keeps the blocks until the worker exits, which costs at most
+the memory of one fetch.
 
-Spark collects Python's garbage after each task. With PySpark, Arrow, NumPy and Polars loaded, a
-collection took 75 ms in a measurement, longer than a small task, and the process cannot begin
-another task until it is done. `settle_objects` leaves only newer objects to the collector.
+Spark runs Python's garbage collector after each task. With PySpark, Arrow, NumPy and Polars loaded,
+a collection took 75 ms in a measurement. This is longer than a small task takes, and the process
+cannot begin its next task until the collection is done. After `settle_objects`, the collector
+examines only objects created since then.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _MMAP_BYTES = 32 * 1024 * 1024  # the most that glibc accepts
 
 
 def keep_freed_memory() -> None:
-    """Configure this process's allocator if it is glibc's."""
+    """Configure the allocator of this process if it is the one in glibc."""
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
         if mallopt is not None:
@@ -37,8 +39,8 @@ def keep_freed_memory() -> None:
 def settle_objects(kind: str) -> None:
     """Exempt the objects of this process from further garbage collections.
 
-    Call this at the end of a task. By then, the first task of a kind has loaded everything that
-    later ones need; later calls do nothing. Garbage is collected first.
+    Call this at the end of a task. At the end of the first task of a kind, everything that later
+    tasks of this kind need has been loaded, so later calls do nothing. Garbage is collected first.
     """
     gc.collect()
     gc.freeze()

@@ -1,25 +1,27 @@
-"""Handles a query's offsets: their JSON, a trigger's share of the backlog, and the tasks' ranges.
+"""Handles the offsets of a query: converts them to JSON, limits a micro-batch to a share of the
+backlog, and divides a micro-batch into ranges for the tasks.
 
-The module is pure. The log's state is passed in as numbers, so replaying a micro-batch plans the
-same ranges without any request.
+The module is pure. The state of the log is passed in as numbers, so when a micro-batch is replayed,
+the same ranges are planned without sending any request.
 
-An offset has the form that Spark's Kafka connector writes into the checkpoint, plus two keys of
-ours:
+An offset has the form that Spark's Kafka connector writes into the checkpoint, with two additional
+keys:
 
     {"@ids": {"web": "FSAQdDVOSNC33pgt9SlwTQ"}, "@start": {"web": {"1": 40}},
      "web": {"0": 120, "1": 55}}
 
-The numbers are the start of the next batch. `@ids` identifies their topics: a topic that was
-deleted and recreated has a different id, and the numbers mean nothing in it (decision 19). `@start`
-has the *start* of this batch in partitions for which the last offset has no number, or an invalid
-one: all partitions in the first batch and, later, any added partition, or one that lost records if
-the user chose to continue. Topic names cannot contain an `@`.
+The numbers are the offsets at which the next batch starts. `@ids` contains the topic ids: a topic
+that was deleted and recreated has a different id, and the numbers are not valid offsets in the new
+topic (decision 19). `@start` contains the *start* of this batch in each partition for which the
+previous offset has no number, or an invalid number. In the first batch, these are all partitions;
+later, they are partitions that were added, or that lost records if the user chose to continue.
+Topic names cannot contain an `@`.
 
-This module also pins the first offset. Spark calls `initialOffset()` more than once and does not
-store the result, so "latest" would differ between calls and between runs. Records in the gap would
-be lost, or a batch would end before its start. `initialOffset()` therefore returns the constant
-`{}`, and `latestOffset` resolves the user's option once, into the *end* of the first batch, which
-Spark writes to its offset log before anything runs.
+This module also fixes the first offset. Spark calls `initialOffset()` more than once and does not
+store the result, so "latest" would differ between calls and between runs. The records in between
+would be lost, or a batch would end before its start. `initialOffset()` therefore returns the
+constant `{}`, and `latestOffset` resolves the user's option only once and includes the result in
+the *end* of the first batch, which Spark writes to its offset log before anything is read.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ _NO_IDS: Mapping[str, str] = MappingProxyType({})
 
 
 class StreamOffset(NamedTuple):
-    """The end of a micro-batch, which is the start of the next."""
+    """Represents the end of a micro-batch, which is also the start of the next micro-batch."""
 
     positions: Offsets
     starts: Offsets
@@ -49,8 +51,9 @@ class StreamOffset(NamedTuple):
         """Return the dictionary that Spark stores. Its keys are sorted, because Spark compares
         offsets as text.
 
-        It is never empty, even if it covers nothing (a pattern without a match), because an empty
-        offset means the start of a query, whereas later matches are read from their start.
+        The dictionary is never empty, even if it contains no partition because a pattern has no
+        match yet. An empty dictionary denotes the start of a query, whereas topics that match later
+        are read from their start.
         """
         encoded = _nested(self.positions)
         if self.starts or not encoded:
@@ -61,7 +64,9 @@ class StreamOffset(NamedTuple):
 
     @classmethod
     def from_json(cls, encoded: Mapping[str, Any]) -> StreamOffset:
-        """Return the offset from a checkpoint. Raises `CorruptData` if it is not in our format."""
+        """Return the offset from a checkpoint. Raises `CorruptData` if the offset is not in our
+        format.
+        """
         try:
             topics = {name: each for name, each in encoded.items() if name not in (_START, _IDS)}
             ids = {name: str(each) for name, each in encoded.get(_IDS, {}).items()}
@@ -73,7 +78,7 @@ class StreamOffset(NamedTuple):
 class OffsetRange(NamedTuple):
     """A range from `start` (inclusive) to `end` (exclusive).
 
-    It counts offsets, not rows, because compaction leaves gaps.
+    Its length is a number of offsets, not of rows, because compaction leaves gaps.
     """
 
     topic_partition: TopicPartition
@@ -87,7 +92,7 @@ class OffsetRange(NamedTuple):
 
 
 def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
-    """Return the ranges of a micro-batch, one per partition, omitting empty ones."""
+    """Return the ranges of a micro-batch, one per partition; empty ranges are omitted."""
     ranges = []
     for partition in sorted(end.positions):
         begin = end.starts.get(partition, start.positions.get(partition))
@@ -107,10 +112,10 @@ def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
 def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
     """Return each partition's share of its backlog in a batch of at most `limit` offsets.
 
-    Shares are proportional to the backlogs, so that partitions of different volume advance through
-    time together: a partition that ran ahead would push the watermark past the other partitions'
-    rows. Each gets at least one offset if the limit permits; otherwise, the longest backlogs are
-    served first.
+    Shares are proportional to the backlogs, so that large and small partitions advance through time
+    at the same pace. If one partition ran ahead, its rows would move the watermark past the rows of
+    the other partitions. Each partition gets at least one offset if the limit permits; otherwise,
+    the partitions with the longest backlogs come first.
     """
     total = sum(backlog.values())
     if total <= limit:
@@ -148,7 +153,9 @@ def split(
 
 
 def pack(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
-    """Group successive ranges into lists of at most `most` offsets, or a single longer range."""
+    """Group successive ranges into lists with at most `most` offsets in total. A longer range gets
+    a list of its own.
+    """
     lists: list[list[OffsetRange]] = []
     size = 0
     for each in ranges:

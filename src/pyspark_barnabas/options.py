@@ -1,8 +1,10 @@
-"""Parses the options of `format("barnabas")`, mostly those of Spark's Kafka connector.
+"""Parses the options of `format("barnabas")`, most of which are the options of Spark's Kafka
+connector.
 
-This module defines the names, the defaults and the conflicts, and opens no connection. An unknown
-option is an error, because a silently ignored `maxOffsetPerTrigger` costs an afternoon. `survey.py`
-asks the brokers whether topics, partitions and offsets exist.
+This module defines the names and defaults of the options and the conflicts between them, without
+opening a connection. An unknown option is an error, because a typo such as `maxOffsetPerTrigger`
+that is silently ignored can cost an afternoon. Whether topics, partitions and offsets exist is
+checked by `survey.py`, which asks the brokers.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from pyspark_barnabas.subscription import SUBSCRIPTION_NAMES, Subscription, subs
 
 
 class SourceOptions(NamedTuple):
-    """All options of a reader, sent pickled to the tasks."""
+    """All options of a reader. Spark pickles this object and sends it to the tasks."""
 
     client: Mapping[str, str]
     subscription: Subscription
@@ -46,12 +48,14 @@ class SourceOptions(NamedTuple):
     record_batches: bool
 
     def __repr__(self) -> str:
-        """Omit the client's properties, which include its secrets: Spark logs failed objects."""
+        """Omit the client's properties, because they include secrets and Spark logs the objects
+        that failed.
+        """
         return f"SourceOptions({self.subscription})"
 
 
 class SinkOptions(NamedTuple):
-    """All options of a writer, sent pickled to the tasks."""
+    """All options of a writer. Spark pickles this object and sends it to the tasks."""
 
     client: Mapping[str, str]
     topic: str | None
@@ -93,8 +97,8 @@ _POLL_TIMEOUT_MS = 120_000
 
 
 def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
-    """Parse the options of a read. If `streaming` is None, check only the options common to both
-    kinds of query.
+    """Parse the options of a read. If `streaming` is None, check only the options that batch and
+    streaming queries have in common.
 
     Raises `ConfigError`.
     """

@@ -1,8 +1,9 @@
-"""Sorts `kafka.*` options into options for our client, options without effect, and rejected ones.
+"""Sorts `kafka.*` options into options for our client, options without effect, and rejected
+options.
 
-There are three kinds: our client's options (`client/config.py` checks their values); options of
-Kafka's Java clients that mean nothing to our client, accepted so that a tuned job runs unchanged;
-and options that would break the source's guarantees, which are rejected.
+There are three kinds of options. The options of our client are passed on, and `client/config.py`
+checks their values. Options that apply only to Kafka's Java clients are accepted but ignored, so
+that a tuned job runs unchanged. Options that would break the guarantees of the source are rejected.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ _OF_PRODUCERS = {name.replace("_", ".") for name in ProducerConfig._fields}
 
 
 class Properties(NamedTuple):
-    """A sink's `kafka.*` options by client."""
+    """The `kafka.*` options of a sink, by client."""
 
     common: dict[str, Any]
     producer: dict[str, Any]  # including the common ones
@@ -112,7 +113,7 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
 
 
 def properties_of_clients(given: Mapping[str, str]) -> tuple[str, Properties]:
-    """Return the bootstrap servers, and the other options by client."""
+    """Return the bootstrap servers, and all other options by client."""
     rest = {name: value for name, value in given.items() if name != _SERVERS}
     return given[_SERVERS], Properties(of_every_client(rest), rest)
 
@@ -120,7 +121,7 @@ def properties_of_clients(given: Mapping[str, str]) -> tuple[str, Properties]:
 def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
     """Reject unknown names.
 
-    `names` are in lower case. Raises `ConfigError` with the most similar existing name.
+    `names` are in lower case. Raises `ConfigError`, which suggests the most similar known name.
     """
     names = list(names)
     if _OF_CATALOG_TABLES in names:

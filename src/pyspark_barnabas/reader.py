@@ -1,10 +1,11 @@
 """Reads ranges of offsets as Arrow, for the batch reader and for the tasks of a stream.
 
-Rows are decoded per fetch, about 17,000 small ones at a time: a call to NumPy costs almost as much
-for a few rows as for many. Spark receives record batches of at most 16,384 rows, and can process
-one while the next is being written. By the time a fetch is decoded, the consumer has sent the next
-one. Spark's own share of the cost per row (the JVM's reading of Arrow and its projection) is by far
-the largest; ours is about a quarter of it.
+The rows of a fetch are decoded together (about 17,000 if they are small), because a call to NumPy
+takes almost as long for a few rows as for many. Spark receives record batches of at most 16,384
+rows, and can process a batch while the next one is being written. By the time a fetch has been
+decoded, the consumer has sent the next fetch request. Most of the cost per row is incurred in
+Spark, whose JVM reads the Arrow data and projects the columns; our own cost is about a quarter of
+this.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from pyspark_barnabas.schema import RECORD_BATCHES, arrow_schema, check_read_sch
 from pyspark_barnabas.survey import ids_of, require_all, resolve, survey
 
 RECORDS_OF_ONE_TASK = 5_000
-"""With packed rows, small ranges share a task, up to this number of offsets: a task with few
-records costs almost as much as one with many."""
+"""With packed rows, small ranges are combined into one task of up to this number of offsets,
+because a task with few records costs almost as much as a task with many."""
 _ROWS = 16_384
 _LOOK_MS = 1_000  # how long to wait for a record before checking the log's end
 
@@ -42,8 +43,8 @@ class ReadTimedOut(BarnabasError):
 
 
 class TopicReader(DataSourceReader):
-    """Implements `spark.read`, which reads between two bounds, resolved once, when the query is
-    planned."""
+    """Implements `spark.read`, which reads the records between two bounds. The bounds are resolved
+    only once, when the query is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_read_schema(schema, options.include_headers, options.record_batches)
@@ -64,8 +65,8 @@ class TopicReader(DataSourceReader):
 
 
 def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-    """Return the tasks between two offsets, without sending a request. A task's value is a list of
-    ranges in different partitions."""
+    """Return the tasks that read the records between two offsets, without sending a request. The
+    value of a task is a list of ranges in different partitions."""
     ranges = ranges_between(start, end)
     limits = options.min_partitions, options.max_records_per_partition
     # A user who sets the size or number of tasks gets exactly the connector's tasks.
@@ -75,7 +76,7 @@ def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> lis
 
 
 def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one of the tasks that `tasks` returned."""
+    """Yield the rows that a task returned by `tasks` must read."""
     wanted = partition.value
     if wanted is None:  # Spark's placeholder when there is nothing to read
         return
@@ -88,11 +89,11 @@ def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.
 def read_ranges(
     consumer: SyncConsumer, options: SourceOptions, ranges: Iterable[OffsetRange]
 ) -> Iterator[tuple[TopicPartition, Columns]]:
-    """Yield all records of ranges in different partitions, each range in order. Offsets without
-    records inside the log are not a loss.
+    """Yield all records in ranges of different partitions; the records of each range are in order.
+    Offsets inside the log for which there is no record do not count as a loss.
 
-    Raises `DataLoss` if records no longer exist, with or without their topic, `ReadTimedOut`, or
-    `CorruptData`.
+    Raises `DataLoss` if records no longer exist, whether or not their topic exists. Also raises
+    `ReadTimedOut` and `CorruptData`.
     """
     # Look up the leaders first: a fetch without a known leader waits for a backoff, in every task
     # if topics are small and many.
@@ -124,7 +125,7 @@ def _fetched(
     consumer: SyncConsumer, options: SourceOptions, left: dict[TopicPartition, OffsetRange]
 ) -> dict[TopicPartition, FetchedBytes]:
     """Return the next records of some of the ranges. If parts of the ranges no longer exist,
-    shorten the ranges in `left` and return nothing.
+    shorten these ranges in `left` and return nothing.
 
     Raises `ReadTimedOut`, or `DataLoss`.
     """
@@ -154,7 +155,9 @@ def _fetched(
 
 
 def _is_there(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
-    """Return whether the whole range exists, or its leader is temporarily unavailable."""
+    """Return whether the whole range exists, or the leader of its partition is temporarily
+    unavailable.
+    """
     try:
         return (
             bool(_present(consumer, [wanted]))
@@ -170,9 +173,9 @@ def _is_there(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
 def _existing(
     consumer: SyncConsumer, options: SourceOptions, ranges: dict[TopicPartition, OffsetRange]
 ) -> dict[TopicPartition, OffsetRange]:
-    """Return the ranges whose partitions exist: none that was deleted since the range was planned,
-    even if another topic now has its name. Raises `DataLoss` for a missing one unless the user
-    chose to continue."""
+    """Return the ranges whose partitions still exist. A partition that was deleted after its range
+    was planned does not exist, even if another topic now has the same name. Raises `DataLoss` for a
+    missing partition unless the user chose to continue."""
     present = _present(consumer, ranges.values())
     for partition, (_, position, end, _) in ranges.items():
         if partition not in present:
@@ -185,7 +188,7 @@ def _existing(
 
 
 def _present(consumer: SyncConsumer, ranges: Iterable[OffsetRange]) -> set[TopicPartition]:
-    """Return those partitions for which the ranges were planned that still exist."""
+    """Return the partitions of the ranges that still exist."""
     found = []
     for wanted in ranges:
         with suppress(UnknownTopicOrPartition):
@@ -202,8 +205,9 @@ def _present(consumer: SyncConsumer, ranges: Iterable[OffsetRange]) -> set[Topic
 
 
 def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
-    """Return the part of the range that exists. If some of it is missing, raises `DataLoss` unless
-    the user chose to continue. The whole range may be back, for instance after a leader change."""
+    """Return the part of the range that exists. If part of the range is missing, raises `DataLoss`
+    unless the user chose to continue. The whole range may exist again, for example after a leader
+    change."""
     if not _existing(consumer, options, {wanted.topic_partition: wanted}):
         return wanted._replace(start=wanted.end)
     log = _log_of(consumer, wanted)
@@ -219,7 +223,7 @@ def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRan
 
 
 def _log_of(consumer: SyncConsumer, wanted: OffsetRange) -> Log:
-    """Return the current log of a partition for which `_present` has found."""
+    """Return the current log of a partition that was found by `_present`."""
     partition = wanted.topic_partition
     start = consumer.beginning_offsets([partition])[partition]
     end = consumer.end_offsets([partition])[partition]
@@ -249,8 +253,8 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
 
 
 def _in_one_row(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Pack rows into one row, which Spark passes on as bytes. This saves its JVM from converting
-    cells, which is most of the cost of a row."""
+    """Pack rows into a single row, which Spark passes on as bytes. The JVM then need not convert
+    individual cells, which accounts for most of the cost of a row."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)

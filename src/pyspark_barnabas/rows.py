@@ -1,4 +1,4 @@
-"""Converts rows from Spark to columns or records for writing, and checks their columns."""
+"""Converts rows from Spark to columns or records to be written, and checks the columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_TOPIC: Final = "a row's topic is null: fill it in, or give the option topic"
 
 
 class Columns(NamedTuple):
-    """The positions of the written columns in a row; -1 if a column is missing."""
+    """The positions in a row of the columns to write, or -1 for a missing column."""
 
     value: int
     key: int
@@ -44,10 +44,10 @@ def columns_to_write(schema: StructType, topic: str | None, *, overwrite: bool =
 
 
 async def tables(batches: Iterator[pa.RecordBatch]) -> AsyncIterator[pa.Table]:
-    """Yield the rows in tables of a few megabytes.
+    """Yield the rows as tables of a few megabytes each.
 
-    Spark provides the rows through a blocking iterator. A thread reads it, so that requests to the
-    brokers are not delayed.
+    Spark provides the rows through a blocking iterator. The iterator is read in a separate thread,
+    so that requests to the brokers are not delayed.
     """
     while (table := await asyncio.to_thread(_next_table, batches)) is not None:
         yield table
@@ -76,7 +76,8 @@ class TopicColumns(NamedTuple):
 def topic_columns(
     table: pa.Table, columns: Columns, topic: str | None
 ) -> list[TopicColumns] | None:
-    """Return the rows by topic, or None if any have headers, or if only some have a partition.
+    """Return the rows by topic. Return None if any row has headers, or if only some of the rows
+    have a partition.
 
     Raises `ConfigError` for a row without a topic.
     """

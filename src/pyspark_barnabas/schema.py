@@ -1,7 +1,7 @@
-"""Defines the columns of topics, the same as the Kafka connector's.
+"""Defines the columns of a topic, which are the same as in the Kafka connector.
 
-The two formats are therefore interchangeable. Users may pass a schema (`.schema(...)`), but only
-this one: no other column could be filled.
+The two formats are therefore interchangeable. Users may pass a schema with `.schema(...)`, but it
+must be this one, because no other column could be filled.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _HEADERS = ArrayType(
 
 
 RECORD_BATCHES = pa.schema([pa.field("batch", pa.binary())])
-"""The schema for the option `recordBatches`, in which a row is an Arrow IPC stream of usual
-rows."""
+"""The schema with the option `recordBatches`, with which each row contains an Arrow IPC stream of
+ordinary rows."""
 
 
 def read_schema(include_headers: bool, record_batches: bool = False) -> StructType:
@@ -61,7 +61,7 @@ def check_read_schema(
 
 
 def arrow_schema(include_headers: bool) -> pa.Schema:
-    """Return `read_schema` in Arrow, exactly as a reader must yield it for Spark."""
+    """Return `read_schema` as an Arrow schema, exactly as Spark expects it from a reader."""
     fields = [
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
@@ -80,7 +80,8 @@ def arrow_schema(include_headers: bool) -> pa.Schema:
 def check_write_schema(given: StructType, topic: str | None) -> None:
     """Raise `ConfigError` if a column is missing or has the wrong type.
 
-    As with the connector, other columns are ignored: a table that was read can be written.
+    As in the connector, other columns are ignored, so that rows can be written in the form in which
+    they were read.
     """
     columns = {field.name.lower(): field.dataType.simpleString() for field in given.fields}
     if "value" not in columns:

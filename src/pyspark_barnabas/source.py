@@ -1,7 +1,7 @@
 """Implements the data source: Spark's entry point, which creates readers and writers.
 
-Spark sends it pickled to several processes, so it contains only the text of the options. The
-options are parsed where they are used, without a connection.
+Spark pickles the data source and sends it to several processes, so the data source contains only
+the text of the options. The options are parsed where they are used; parsing needs no connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark_barnabas.writer import TopicStreamWriter, TopicWriter
 
 
 class BarnabasDataSource(DataSource):
-    """Topics as a Spark data source."""
+    """Provides topics as a Spark data source."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         # Use a plain dictionary of lower-case names: Spark's mapping is case-insensitive, but a

@@ -28,8 +28,8 @@ from pyspark_barnabas.staging import StagedBatch, StagingLost
 async def stage(
     options: SinkOptions, columns: Columns, transactional_id: str, rows: Iterator[pa.RecordBatch]
 ) -> list[StagedBatch]:
-    """Write a task's rows to the staging topic, created if necessary, and return their acknowledged
-    places."""
+    """Write a task's rows to the staging topic, which is created if necessary, and return their
+    places once they are acknowledged."""
     topic = staging.staging_topic(transactional_id)
     await create_staging_topic(options, topic)
     servers, properties = properties_of_clients(options.client)
@@ -40,11 +40,11 @@ async def stage(
 async def stage_job(
     options: SinkOptions, columns: Columns, topic: str, rows: Iterator[pa.RecordBatch]
 ) -> list[StagedBatch]:
-    """Write a task's rows to a staging topic that the driver created, and return their acknowledged
-    places.
+    """Write a task's rows to a staging topic that the driver has created, and return their places
+    once they are acknowledged.
 
-    Neither this task nor a broker creates the topic: Spark may cancel this task after the driver
-    has aborted the job, and the topic would never be deleted.
+    Neither this task nor a broker may create the topic. Spark may cancel this task only after the
+    driver has aborted the job, and a topic created by then would never be deleted.
     """
     servers, properties = properties_of_clients(options.client)
     sending = {**properties.producer, **staging.CREATES_NOTHING}
@@ -75,7 +75,9 @@ async def _stage(
 
 
 class _Stager:
-    """Stages one task's batches. `planner` looks up the target topics; `producer` sends."""
+    """Stages the batches of one task. `planner` looks up the target topics, and `producer` sends
+    the batches.
+    """
 
     def __init__(self, planner: Producer, producer: Producer, topic: str) -> None:
         self._producer = producer
@@ -121,7 +123,9 @@ class _Stager:
             await self._send(target, builder.build(), builder.record_count)
 
     async def finish(self) -> list[StagedBatch]:
-        """Return all batches once they are acknowledged. Raises the error of any rejected batch."""
+        """Wait until all batches are acknowledged, and return them. Raises the error if a batch is
+        rejected.
+        """
         await self._producer.flush()
         return [self._staged(*each) for each in self._sent]
 

@@ -4,9 +4,9 @@
     driver, in commit: places -> the same batches -> target partitions, in one transaction
 
 A task may run twice, speculatively or after a failure, and a replay may split tasks differently.
-Therefore, only the places that reach the driver count; the rest of the staging topic does not
-matter. Batches older than a committed micro-batch are deleted; the batches of an ended query expire
-after a day.
+Therefore, only the batches whose places reach the driver are used; everything else in the staging
+topic is ignored. Batches older than a committed micro-batch are deleted. The batches left by a
+query that has ended expire after a day.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CREATES_NOTHING: Final = {"allow.auto.create.topics": "false"}
 
 
 class StagedBatch(NamedTuple):
-    """A record batch in the staging topic, and its target."""
+    """A record batch in the staging topic, and the partition to which it will be copied."""
 
     staging_partition: int
     offset: int  # of its first record, in the staging topic
@@ -53,7 +53,7 @@ class StagedBatch(NamedTuple):
 
 
 class StagingLost(BarnabasError):
-    """Staged rows no longer exist; the micro-batch must run again."""
+    """Staged rows no longer exist, so the micro-batch must run again."""
 
 
 def staging_topic(transactional_id: str) -> str:
@@ -61,8 +61,8 @@ def staging_topic(transactional_id: str) -> str:
 
 
 def partition_of(target: TopicPartition) -> int:
-    """Return a target's staging partition. It never changes, so that a task's rows stay in
-    order."""
+    """Return the staging partition for a target partition. The result is always the same, so that a
+    task's rows stay in order."""
     return partition_for_key(f"{target.topic}-{target.partition}".encode(), _PARTITIONS)
 
 

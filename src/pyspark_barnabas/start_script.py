@@ -1,4 +1,4 @@
-"""Writes a shell script that starts a program for Spark, to a writable directory."""
+"""Writes a shell script that starts a program for Spark."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 
 def provide_script(path: str, text: str) -> Path | None:
-    """Write an executable script with this text and return its path, or None if there is nowhere to
-    write it.
+    """Write an executable script with this text and return its path, or None if no directory is
+    writable.
 
-    `path` is relative to Barnabas's directory in the interpreter's environment (the script moves
-    with it) or else in the user's cache.
+    `path` is relative to Barnabas's directory. This is in the interpreter's environment, so that
+    the script moves with the environment, or otherwise in the user's cache.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     for directory in (Path(sys.prefix) / "share", Path(cache)):

@@ -1,9 +1,10 @@
 """Implements the stream reader, which decides the offsets of a micro-batch.
 
-One instance serves a whole query. Spark calls it on the driver side, from one process.
-`latestOffset` decides from the brokers' responses, and its result is in Spark's offset log before
-anything is read. This decision is final: `partitions` is a pure function of two offsets, so a batch
-replayed after a crash reads the same rows. `offsets.py` describes how the first offset is pinned.
+One instance serves a whole query. Spark calls it on the driver side, from a single process.
+`latestOffset` asks the brokers and decides where the batch ends, and Spark writes the result to its
+offset log before anything is read. This decision is final: `partitions` is a pure function of two
+offsets, so a batch that is replayed after a crash reads the same rows. `offsets.py` describes how
+the first offset is fixed.
 """
 
 from __future__ import annotations
@@ -112,9 +113,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._consumer
 
     def _first(self, found: Survey) -> Offsets:
-        """Return the start of the query.
+        """Return the offsets at which the query starts.
 
-        This runs only once: Spark stores the result before reading.
+        This runs only once, because Spark stores the result before anything is read.
         """
         require_all(found, self._options.subscription)
         begins = resolve(
@@ -130,7 +131,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
         """Return the start of the next batch in each existing partition.
 
-        A partition missing from `before` has since been added, so all its records are new.
+        A partition that is missing from `before` was added later, so all its records are new.
         """
         gone = before.positions.keys() - found.ends.keys()
         if gone:
@@ -155,7 +156,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return whether to wait for more records (`minOffsetsPerTrigger`), for at most
         `maxTriggerDelay`.
 
-        A run that ends by itself does not wait: the remaining records would never be read.
+        A run that ends by itself does not wait, because the remaining records would then never be
+        read.
         """
         if not isinstance(limit, ReadMinRows) or self._target is not None:
             return False
@@ -184,7 +186,7 @@ def _log_of(partition: TopicPartition, before: StreamOffset, found: Survey) -> L
 
 
 def _is_same(topic: str, before: StreamOffset, found: Survey) -> bool | None:
-    """Return whether a topic has the same id as before; None if it lacks an id, or lacked one
+    """Return whether a topic has the same id as before, or None if it has no id now or had none
     before."""
     if topic not in before.ids or topic not in found.topic_ids:
         return None

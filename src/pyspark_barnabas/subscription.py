@@ -23,7 +23,7 @@ class Subscription(NamedTuple):
 
 
 def subscription(options: GivenOptions) -> Subscription:
-    """Return the subscription.
+    """Return the subscription that the options describe.
 
     Raises `ConfigError` unless exactly one of the three options is given and it is valid.
     """

@@ -1,7 +1,7 @@
-"""Asks the brokers for a subscription's partitions and the start and end of their logs.
+"""Asks the brokers for the partitions of a subscription, and for the start and end of each log.
 
-This module sends all of the driver's requests. The results are a snapshot; `stream.py` and
-`reader.py` decide how a query uses them.
+This module sends all requests of the driver. The results are a snapshot; `stream.py` and
+`reader.py` decide how to use it in a query.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Survey(NamedTuple):
 
     beginnings: Offsets
     ends: Offsets
-    """One past the last record that a reader may see: the high watermark or, under
+    """The offset after the last record that a reader may see: the high watermark or, with
     read_committed, the last stable offset."""
     topic_ids: Mapping[str, str]
-    """Topic ids as Kafka writes them, without topics that have none."""
+    """Topic ids in Kafka's notation. Topics without an id are omitted."""
 
 
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
@@ -45,7 +45,8 @@ def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
 
 
 def ids_of(consumer: SyncConsumer, topics: Iterable[str]) -> dict[str, str]:
-    """Return the ids of existing topics, as Kafka writes them; topics without an id are omitted."""
+    """Return the ids of the existing topics, in Kafka's notation. Topics without an id are omitted.
+    """
     topics = sorted(topics)
     found = consumer.topic_ids(topics) if topics else {}
     return {topic: uuid_text(each) for topic, each in found.items()}
@@ -66,10 +67,10 @@ def require_all(found: Survey, subscription: Subscription) -> None:
 def resolve(
     consumer: SyncConsumer, bound: Bound, found: Survey, *, fail_on_data_loss: bool
 ) -> Offsets:
-    """Return the offset of `bound` in every partition found.
+    """Resolve `bound` to an offset in every partition found.
 
-    Raises `ConfigError` if the bound does not cover the partitions or no record is as late as its
-    timestamp, or `DataLoss` if it is outside a log.
+    Raises `ConfigError` if the bound does not cover the partitions or if no record is as late as
+    the bound's timestamp, and `DataLoss` if the bound is outside a log.
     """
     if bound.timestamp_ms is not None:
         timestamps = dict.fromkeys(found.ends, bound.timestamp_ms)
@@ -107,7 +108,9 @@ def _all_of(existing: Mapping[str, Sequence[int]], topics: Iterable[str]) -> lis
 
 
 def _require_cover(bound: Bound, given: Iterable[TopicPartition], found: Survey) -> None:
-    """Reject an incomplete bound, which would leave the other partitions' start undefined."""
+    """Reject a bound that omits partitions, because it would not define the start in these
+    partitions.
+    """
     given = set(given)
     if given != found.ends.keys():
         raise ConfigError(
@@ -142,7 +145,7 @@ def _within_log(
 def _at_timestamps(
     consumer: SyncConsumer, bound: Bound, timestamps: Offsets, found: Survey
 ) -> Offsets:
-    """Return the first offset in each partition with a record at or after the timestamp."""
+    """Return, for each partition, the offset of the first record at or after the timestamp."""
     answers = consumer.offsets_for_times(dict(timestamps))
     offsets = {}
     for partition, timestamp_ms in timestamps.items():

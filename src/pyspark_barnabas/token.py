@@ -1,8 +1,8 @@
 """Tracks a query's progress in its target topic: the last committed micro-batch.
 
-The progress is an offset of the query's group, committed in the same transaction as the rows, so
-either both are committed or neither is. Its `offset` is the number of the next micro-batch, and its
-`metadata` contains the query. Pure.
+The progress is stored as an offset that the query's group commits in the same transaction as the
+rows, so either both are committed or neither is. The `offset` is the number of the next
+micro-batch, and the `metadata` contains the query. Pure.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from barnabas.errors import BarnabasError, CorruptData
 
 
 class NotExactlyOnce(BarnabasError):
-    """Continuing would lose rows, or duplicate them."""
+    """Continuing would lose or duplicate rows."""
 
 
 class Token(NamedTuple):
-    """The last committed micro-batch."""
+    """Identifies the last committed micro-batch."""
 
     query: str
     batch: int
@@ -31,7 +31,9 @@ class Token(NamedTuple):
 
     @classmethod
     def of(cls, offset: int, metadata: str) -> Token:
-        """Return the token in a committed offset. Raises `CorruptData` if no query committed it."""
+        """Return the token in a committed offset. Raises `CorruptData` if the offset was not
+        committed by a query.
+        """
         try:
             fields: dict[str, Any] = json.loads(metadata)
             return cls(str(fields["query"]), offset - 1, int(fields["rows"]))
@@ -42,10 +44,11 @@ class Token(NamedTuple):
 def is_committed(
     found: Token | None, wanted: Token, transactional_id: str, begins: int | None = None
 ) -> bool:
-    """Return whether a micro-batch has been committed, judging by its query's progress.
+    """Return whether a micro-batch has been committed, according to the progress of its query.
 
-    `begins`: the user states that all micro-batches before this one are in the topic. Raises
-    `NotExactlyOnce` if skipping it may lose rows and writing it may duplicate some.
+    `begins`: the user has stated that all earlier micro-batches are in the topic. Raises
+    `NotExactlyOnce` if skipping the micro-batch might lose rows and writing it might duplicate
+    rows.
     """
     if found is not None and found.query != wanted.query:
         raise NotExactlyOnce(

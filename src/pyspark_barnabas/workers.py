@@ -1,10 +1,10 @@
-"""Provides a Python command for Spark's workers that starts three times as fast.
+"""Provides a Python command for Spark's workers that reduces their startup time to a third.
 
 Spark puts `pyspark.zip` first on the path of each Python that it starts: a daemon for the tasks,
 one process for a query's source, and one for each plan. The archive contains no bytecode, so each
-process compiles PySpark again, which takes more than a second of CPU time. If pip has installed
-PySpark, the same version also exists in compiled form. A small script removes the archive from the
-path and starts the interpreter.
+process compiles PySpark again, which takes more than a second of CPU time. If PySpark was installed
+with pip, the same version is also installed in compiled form. The command is therefore a small
+script that removes the archive from the path and starts the interpreter.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ PYTHONPATH=$kept exec {python} "$@"
 
 
 def python_for_workers() -> str:
-    """Return the value for `PYSPARK_PYTHON`, to set before the session is created.
+    """Return the value for `PYSPARK_PYTHON`, which must be set before the session is created.
 
         os.environ["PYSPARK_PYTHON"] = python_for_workers()
 
-    The value is for workers on this machine. It is this interpreter itself if the archive is not
-    the installed version (another `SPARK_HOME`), on Windows, or if no script can be written.
+    The value is for workers on this machine. The value is the path of this interpreter itself on
+    Windows, if the archive is not the installed version (because of another `SPARK_HOME`), or if no
+    script can be written.
 
-    If a session would fail for lack of Java, issues a warning that explains what would help.
+    If a session would fail because there is no Java, issues a warning that explains how to fix
+    this.
     """
     if (problem := missing_java(os.environ)) is not None:
         warnings.warn(problem, stacklevel=2)

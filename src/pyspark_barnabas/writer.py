@@ -1,8 +1,8 @@
-"""Implements the at-least-once sinks, which write rows as records.
+"""Implements the at-least-once sinks, which write each row as a record.
 
-A task returns its commit message to Spark only when all its records are acknowledged. A repeated
-task or micro-batch writes its rows again: after a failure, duplicates are possible, but losses are
-not. `commit` and `abort` do nothing, because acknowledged records cannot be undone.
+A task returns its commit message to Spark only after all its records have been acknowledged. A
+repeated task or micro-batch writes its rows again, so after a failure, rows may be duplicated but
+not lost. `commit` and `abort` do nothing, because acknowledged records cannot be undone.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
 
 class _FirstFailure:
-    """Stores the first error of any batch, so that deliveries need not be kept until the end."""
+    """Stores the first error of any batch, so that the deliveries need not be kept until the end.
+    """
 
     def __init__(self) -> None:
         self._error: BarnabasError | None = None
@@ -70,7 +71,7 @@ class _FirstFailure:
 
 
 async def _write(options: SinkOptions, columns: Columns, batches: Iterator[pa.RecordBatch]) -> int:
-    """Send all rows, and return their number once acknowledged."""
+    """Send all rows, wait until they are acknowledged, and return their number."""
     properties: dict[str, Any] = dict(options.client)
     count = 0
     failure = _FirstFailure()

@@ -13,7 +13,7 @@ _IPV6_SHARE = 0.18
 
 
 class Guests:
-    """Generates people with browsers, some of whom return."""
+    """Generates people with browsers; some of these people return."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -40,7 +40,7 @@ class Guests:
 
 
 class Pages:
-    """Chooses pages of the site; most guests read the same few."""
+    """Chooses pages of the site. Most guests read the same few pages."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -55,21 +55,23 @@ class Pages:
         self._sizes: dict[str, int] = {}
 
     def any(self) -> str:
-        """Return any page, for a robot."""
+        """Return a random page, for a robot."""
         return self._random.choice(self._all)
 
     def popular(self) -> str:
-        """Return a page, weighted by popularity."""
+        """Return a random page, weighted by popularity."""
         return self._random.choices(self._all, cum_weights=self._weights)[0]
 
     def beside(self, page: str) -> str:
-        """Return a page in the same section, or a popular one if the page is in no section."""
+        """Return another page in the section of this page, or a popular page if this page is in no
+        section.
+        """
         section = "/" + page.split("/")[1]
         names = site.SECTIONS.get(section)
         return f"{section}/{self._random.choice(names)}" if names else self.popular()
 
     def size_bytes(self, path: str) -> int:
-        """Return the response size for this path, always the same."""
+        """Return the response size for this path, which never changes."""
         path = path.partition("?")[0]
         if path not in self._sizes:
             largest = 180_000 if path.startswith("/pictures") else 40_000

@@ -50,7 +50,7 @@ _DEFINITIONS: Final = {
     "error_share": ("Responses with a status of 400 or above, of all responses.", "traffic.csv"),
     "bytes_sent": ("The sizes of all responses, to people and to robots.", "traffic.csv"),
 }
-"""Each figure's definition, and the file that it can be recomputed from."""
+"""The definition of each figure, and the file from which it can be recomputed."""
 
 
 class Headline(NamedTuple):
@@ -71,7 +71,7 @@ class Headline(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Return the name of the file that the total can be recomputed from."""
+        """Return the name of the file from which the total can be recomputed."""
         return _DEFINITIONS[self.name][1]
 
     @property
@@ -84,7 +84,9 @@ class Headline(NamedTuple):
 
     @property
     def change(self) -> str:
-        """Return the change between the two periods, or an empty string if there are none."""
+        """Return the change between the two periods, or an empty string if the log is too short for
+        two periods.
+        """
         if self.last is None or self.before is None:
             return ""
         difference = words.points if self.is_share else words.change

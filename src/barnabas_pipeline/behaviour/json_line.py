@@ -6,8 +6,9 @@ Three programs write such lines, each with its own keys:
     Caddy     an object `request` with remote_ip
     Traefik   ClientHost and DownstreamStatus
 
-The site's owner chooses nginx's keys. Usually, they are named after nginx's variables, and only
-such names are recognised. Any other object is not an access log line.
+The keys that nginx writes are chosen by the site's owner. They are usually named after nginx's
+variables, and only these names are recognised. Any other object is not considered an access log
+line.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def decode(text: str) -> Fields:
 
 
 def object_in(text: str) -> Object:
-    """Return the object in a line. Raises `RejectedLine`."""
+    """Return the JSON object in a line. Raises `RejectedLine`."""
     try:
         found = json_value(text)
         if "\\u" in text:
@@ -203,7 +204,9 @@ def is_number(text: str) -> bool:
 
 
 def epoch_us(text: str) -> int:
-    """Convert a number to microseconds since the epoch; its size determines the unit."""
+    """Convert a number to microseconds since the epoch. The unit is inferred from the size of the
+    number.
+    """
     number = float(text) if _NUMBER.fullmatch(text) else math.nan
     for limit, unit_us in _UNITS_US:
         if _EARLIEST <= number < limit:
@@ -216,13 +219,13 @@ def _has(found: Object, *names: str) -> bool:
 
 
 def _text(found: Object, name: str) -> str:
-    """Return a value as text; it is empty if the value is missing, or is neither text nor a
+    """Return a value as text, or an empty string if the value is missing, or is neither text nor a
     number."""
     return text_of(found.get(name))
 
 
 def text_of(value: object) -> str:
-    """Return a value as text; it is empty if the value is neither text nor a number."""
+    """Return a value as text, or an empty string if the value is neither text nor a number."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -5,10 +5,10 @@
     host client ident user                     the same without a port, if the client is an address
 
 Only an IP address or a host name is accepted as the client. A line with any other columns is
-rejected, because a wrong client would merge thousands of visitors into one. Log formats may have
-any columns; a line with an ambiguous column is rejected. A user name with blanks must not contain
-an address, a number, a dotted name or a hyphen as a word, because such a word counts as a separate
-column.
+rejected, because thousands of visitors would be merged into one if the wrong column were read as
+the client. Since a log format may contain arbitrary columns, a line with an ambiguous column is
+also rejected. If a user name contains blanks, none of its words may be an address, a number, a
+dotted name or a hyphen, because a word of this kind is read as a separate column.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IPV6: Final = (
 )
 # These patterns avoid look-around, which Polars cannot compile.
 ADDRESS: Final = rf"(?:{IPV4}|{_IPV6})"
-"""An IP address; an IPv6 address may have a zone."""
+"""Matches an IP address; an IPv6 address may have a zone."""
 NAME: Final = r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*\.)*[A-Za-z][A-Za-z0-9_-]*"
 """Matches usual host names; `is_name` also accepts odd ones."""
 
@@ -50,7 +50,7 @@ class Front(NamedTuple):
 
 
 def front(words: list[str]) -> Front | None:
-    """Return the columns that the words before the time represent, or None if they are
+    """Assign the words before the time to columns, and return the columns, or None if the words are
     ambiguous."""
     virtual_host = None
     if len(words) > 3 and _has_virtual_host(words[0], words[1]):
@@ -80,14 +80,14 @@ def is_address(word: str) -> bool:
 
 
 def is_name(word: str) -> bool:
-    """Return whether a word is a host name whose last label contains letters, because digits alone
-    would be an address or a number."""
+    """Return whether a word is a host name. Its last label must contain letters, because otherwise
+    the word would be an address or a number."""
     last = word.removesuffix(".").rpartition(".")[2]
     return _NAME_CHARACTERS.fullmatch(word) is not None and re.search("[A-Za-z]", last) is not None
 
 
 def host_without_port(host: str) -> str:
-    """Return a host as written, without its port."""
+    """Return a host without its port, and otherwise unchanged."""
     match = _WITH_PORT.fullmatch(host)
     return match[1] if match else host
 
@@ -113,10 +113,9 @@ def _host_and_port(word: str) -> tuple[str, str]:
 
 
 def _is_other_column(word: str, *, hyphen: bool = False) -> bool:
-    """Return whether a word in the position of an ident, or of part of a user name, is a separate
-    column.
+    """Return whether a word that could be an ident or part of a user name is a separate column.
 
-    `hyphen`: whether a hyphen is an ident.
+    `hyphen`: whether a hyphen counts as an ident.
     """
     if word == "-":
         return not hyphen

@@ -47,7 +47,8 @@ REASONS: Final = (
 )
 
 DIRECTIVE: Final = "directive"
-"""The result of `parse_line` for lines such as `#Version: 1.0`: neither hits nor errors."""
+"""The result of `parse_line` for lines such as `#Version: 1.0`, which are neither hits nor errors.
+"""
 
 WITHOUT_AGENT: Final = ("common", "vhost_common", "haproxy")
 """Formats without an agent column."""
@@ -82,7 +83,7 @@ _LONGEST_US: Final = 10**15
 
 
 class Fields(NamedTuple):
-    """The fields of a valid line; None means "-" in the log, or a missing column."""
+    """The fields of a valid line. A field is None if the log contains "-" or lacks the column."""
 
     time_us: int  # since the epoch, UTC
     utc_offset_minutes: int
@@ -103,8 +104,8 @@ class Fields(NamedTuple):
 
 
 class Request(NamedTuple):
-    """The parts of a request line; `host` is set only for a whole URL. All are None if the line is
-    not a request."""
+    """The parts of a request line. `host` is set only if the target is a whole URL. All parts are
+    None if the line is not a request."""
 
     method: str | None = None
     path: str | None = None
@@ -138,9 +139,11 @@ def request_of(text: str, unmasked: Callable[[str], str] = as_is) -> Request | N
 
 
 def checked_request(text: str, status: int) -> Request:
-    """Return the parts of a request line, all None if the server could not parse it.
+    """Return the parts of a request line. All parts are None if the server could not parse the
+    request.
 
-    A server answers an unparsable request with an error; if it did not, the log is damaged.
+    A server answers an unparsable request with an error. If the response is not an error, the log
+    is damaged.
     """
     request = request_of(text)
     if request is None and status < 400:
@@ -199,13 +202,13 @@ def client_without_port(text: str) -> str:
 
 
 def given(text: str | None) -> str | None:
-    """Return the text, or None if it stands for a missing value."""
+    """Return the text, or None if it denotes a missing value."""
     return None if text in (None, "", "-") else text
 
 
 def duration_us(text: str, unit_us: int) -> int | None:
-    """Convert a number of units to microseconds, or return None if it is not a number, negative or
-    too large."""
+    """Convert a number of units to microseconds, or return None if the text is not a number, or the
+    number is negative or too large."""
     if not _DECIMAL.fullmatch(text):
         return None
     found = round(float(text) * unit_us)
@@ -214,8 +217,8 @@ def duration_us(text: str, unit_us: int) -> int | None:
 
 @lru_cache(_KEPT_MOMENTS)  # all hits within a second have the same time
 def clf_moment(text: str) -> tuple[int, int] | None:
-    """Return microseconds since the epoch and the UTC offset in minutes, or None if no such time
-    exists in the years 1 to 9999."""
+    """Return microseconds since the epoch and the UTC offset in minutes, or None if the time does
+    not exist or is outside the years 1 to 9999."""
     match = _CLF_TIME.fullmatch(text)
     if match is None:
         return None

@@ -6,9 +6,9 @@
     "agent" 411 0.001 [default-web-80] [] 10.0.0.5:80 ... ingress-nginx
     "agent" 42 "web@docker" "http://172.18.0.3:80" 12ms   Traefik
 
-A bare whole number may be a size, a port, microseconds (Apache's `%D`) or seconds (`%T`). It counts
-as a response time only if it has a unit. A fraction counts only with three digits after the point,
-as nginx writes it; a compression ratio has two.
+A bare whole number may be a size, a port, microseconds (Apache's `%D`) or seconds (`%T`). A whole
+number is taken as a response time only if it has a unit. A fraction is taken as a response time
+only if it has three digits after the point, as nginx writes it; a compression ratio has two.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 from barnabas_pipeline.behaviour.line_parts import duration_us
 
 PLAIN: Final = r"[-0-9A-Fa-f.:, ]*"
-"""A quoted column with addresses or numbers."""
+"""Matches a quoted column that contains addresses or numbers."""
 SECONDS: Final = r"[0-9]{1,6}\.[0-9]{3}"
-"""Matches nginx's `$request_time`, but not `$msec`, an instant with more digits before the
-point."""
+"""Matches nginx's `$request_time`, but not `$msec`, which is an instant and has more digits before
+the point."""
 INGRESS: Final = rf" [0-9]+ {SECONDS} \[[^\]\x22]*\] \[[^\]\x22]*\] [^\x22]*"
 TRAEFIK: Final = r" [0-9]+ \x22[^\x22]*\x22 \x22[^\x22]*\x22 [0-9]{1,9}ms"
 BARE: Final = rf"(?: \x22{PLAIN}\x22)* {SECONDS}(?: |$)"
@@ -43,7 +43,7 @@ class Tail(NamedTuple):
     format: str
     response_time_us: int | None = None
     is_unmistakable: bool = False
-    """Whether the columns before this tail can only be the usual ones."""
+    """Whether this tail proves that the columns before it are the usual columns."""
 
 
 def tail_of(text: str) -> Tail:
@@ -63,7 +63,7 @@ def tail_of(text: str) -> Tail:
 
 
 def _named_time(text: str) -> int | None:
-    """Return the response time from the first column whose name denotes one."""
+    """Return the response time from the first column that is named as a response time."""
     parts = text.split('"')
     for place in range(0, len(parts), 2):  # outside quotes
         for word in parts[place].split(" "):
@@ -77,8 +77,8 @@ def _named_time(text: str) -> int | None:
 
 
 def _time(text: str) -> int | None:
-    """Convert a time to microseconds. A number without a unit means seconds if it has a fraction,
-    and is not a time otherwise."""
+    """Convert a time to microseconds. A number without a unit is in seconds if it has a fraction;
+    otherwise, it is not a time."""
     match = _VALUE.fullmatch(text)
     if match is None or not (match[2] or "." in match[1]):
         return None

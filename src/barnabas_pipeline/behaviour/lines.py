@@ -32,10 +32,10 @@ _ASSET: Final = (
 
 
 def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ()) -> pl.DataFrame:
-    """Add to every record its place, its fields, `robot`, `page_view`, `reason` and `twice`.
+    """Add the place, the fields, `robot`, `page_view`, `reason` and `twice` to every record.
 
     `records`: records of one topic, with headers, and in order within each partition. `seen`: the
-    positions seen in earlier records.
+    highest positions in earlier records.
     """
     lines = mark_sent_twice(locate(records), seen)
     fields = parse_lines(lines["value"], lines["cut"], formats, lines["columns"])
@@ -58,7 +58,7 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return each hit from `classify` once, with `time_us` in place of `time`."""
+    """Return the hits from `classify` without duplicates, with `time_us` in place of `time`."""
     is_hit = pl.col("reason").is_null() & (pl.col("format") != DIRECTIVE)
     valid = lines.filter(~pl.col("twice") & is_hit)
     return valid.select("time_us", *EVENTS.names[1:])

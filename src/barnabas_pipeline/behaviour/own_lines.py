@@ -1,7 +1,7 @@
 """Parses access log lines in a user's own formats, which are tried before the catalogue.
 
-A line that matches one of these formats, but has impossible values, is left to the catalogue. If no
-format in the catalogue fits it either, the line is rejected for these values.
+A line that matches one of these formats but has impossible values is then tried with the formats of
+the catalogue. If none of them fits either, the line is rejected because of the impossible values.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _FIELDS: Final = "(?i)^#fields: "
 _MINUTE: Final = timedelta(minutes=1)
 
 Parsed = tuple[int, Fields | str]
-"""The number of a row, and its fields or the reason why its values are impossible."""
+"""The number of a row, and either its fields or the reason why its values are impossible."""
 
 
 class OwnLines(NamedTuple):
-    """The fields of lines in the user's formats, and the reasons for rejecting others, by row
+    """The fields of the lines in the user's formats and the reasons for rejecting lines, by row
     number."""
 
     fields: Mapping[int, Fields]
     reasons: Mapping[int, str]
     directives: Collection[int] = ()
-    """The rows with directives for one of the user's formats."""
+    """The rows that contain a directive for one of the user's formats."""
 
 
 def without_agent(formats: Sequence[Format]) -> set[str]:
@@ -129,7 +129,7 @@ def _texts(lines: pl.DataFrame, of: Format, pattern: AccessPattern) -> Iterator[
 
 
 def _with_columns(lines: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return the lines whose file has no directive that lists other columns."""
+    """Return the lines of files without a directive that lists other columns."""
     columns = pl.col("columns").str.to_lowercase().str.replace_all(r"\s+", " ")
     return lines.filter(columns.is_null() | (columns == " ".join(names)))
 
@@ -141,7 +141,9 @@ def _moment(time_us: int | None, offset: int | None) -> tuple[int, int]:
 
 
 def _offsets(texts: pl.Series, times: pl.Series, form: str, zone: str) -> pl.Series:
-    """Return the offsets from UTC in minutes, from the ends of the texts or else from the zone."""
+    """Return the offsets from UTC in minutes, read from the ends of the texts or otherwise
+    determined by the zone.
+    """
     if form.endswith("%z"):
         parts = texts.str.extract_groups(r"([+-])([0-9]{2}):?([0-9]{2})$").struct
         minutes = parts.field("2").cast(pl.Int64) * 60 + parts.field("3").cast(pl.Int64)
@@ -172,8 +174,8 @@ def json_moment(text: str, unit: str | None, zone: str) -> tuple[int, int]:
     """Return microseconds since the epoch and the offset from UTC in minutes. Raises
     `RejectedLine`.
 
-    `unit`: the unit of a number, or None if its size decides. `zone`: the zone of a time without an
-    offset.
+    `unit`: the unit of a number, or None to infer the unit from the number's size. `zone`: the zone
+    of a time without an offset.
     """
     if json_line.is_number(text):
         if unit is None:
@@ -205,7 +207,7 @@ def _judged(
 
 
 def fields_of(name: str, row: Mapping[str, str], moment: tuple[int, int]) -> Fields:
-    """Return the fields of a line in the format `name`, given the texts of its columns. Raises
+    """Convert the texts of a line's columns to fields, in the format called `name`. Raises
     `RejectedLine`."""
     client = row["client"].removeprefix("[").removesuffix("]")
     # A gateway may have added the port.

@@ -6,7 +6,8 @@
         "host" "tcp://10.0.2.1:80"
 
 HAProxy writes the local time without a zone, so it is read as UTC. Envoy logs the client only in
-X-Forwarded-For, whose first address is the visitor's. Without this header, a line has no client.
+the X-Forwarded-For header, whose first address is the visitor's. If the header is missing, the line
+has no client.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _ENVOY: Final = re.compile(
 
 
 def fits(text: str) -> bool:
-    """Return whether a line begins in a way that is unique to these programs."""
+    """Return whether a line begins in a way that only lines from these programs do."""
     if text[0] == "[":
         return _ENVOY_HEAD.match(text) is not None
     # Of the programs that write such a time, only HAProxy adds fractions of a second.

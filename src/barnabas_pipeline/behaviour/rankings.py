@@ -11,9 +11,9 @@ from barnabas.counted import counted
 from barnabas_pipeline.view import View
 
 SHOWN: Final = 10
-"""The number of rows on the page."""
+"""The number of rows shown on the page."""
 KEPT: Final = 1_000
-"""The number of rows in the files next to the page."""
+"""The number of rows kept in the files next to the page."""
 
 _LEADING_REFERRERS: Final = 3
 
@@ -63,7 +63,7 @@ class Rankings(NamedTuple):
 def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
     """Return all rankings.
 
-    `people`: the sessions of people. `mask`: hides network addresses in text.
+    `people`: the sessions of people. `mask`: a function that hides network addresses in text.
     """
     # A session of only assets has neither an entry page nor a source.
     visits = people.filter(pl.col("pages") > 0)
@@ -91,7 +91,7 @@ def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
 
 
 def read_missing(view: View, mask: Mask) -> list[Missing]:
-    """Return the missing paths, starting with the ones that people requested most."""
+    """Return the missing paths, starting with the paths that people requested most often."""
     rows = view.frame("missing").with_columns(
         (pl.col("hits") - pl.col("robot_hits")).alias("people_hits"),
         mask_of("path", mask),
@@ -119,7 +119,9 @@ def mask_of(name: str, mask: Mask) -> pl.Expr:
 def _top(
     frame: pl.DataFrame, key: str, count: str | None = None, size: str | None = None
 ) -> list[Row]:
-    """Return the keys with the largest sums of `count` (numbers of rows, if None) above zero."""
+    """Return the keys with the largest sums of the column `count`, or with the most rows if it is
+    None. Sums of zero are omitted.
+    """
     rows = frame.select(
         pl.col(key).fill_null(UNKNOWN).alias("name"),
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
@@ -135,7 +137,7 @@ def _top(
 def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
     """Return the hosts that referred visitors to entry pages.
 
-    The site itself, the referrer after a pause, is listed as `SAME_SITE`.
+    If the site itself is the referrer, as after a pause, it is listed as `SAME_SITE`.
     """
     own = _own_host(view)
     source = (
@@ -168,7 +170,9 @@ def site_of(view: View, rankings: Rankings) -> str | None:
 
 
 def _own_host(view: View) -> str | None:
-    """Return the main referrer to the site's images and scripts, or None if no host stands out."""
+    """Return the host that is the main referrer to the site's images and scripts, or None if no
+    host stands out.
+    """
     assets = (pl.col("hits") - pl.col("pages")).alias("assets")
     hosts = _top(view.frame("referrers").with_columns(assets), "host", "assets")
     total = sum(row.total for row in hosts)

@@ -1,8 +1,8 @@
 """Computes histograms of response times in fixed buckets, each a fifth wider than the one before.
 Pure.
 
-All paths and batches use the same buckets, so histograms are merged by addition, across batches and
-across a site's paths. A quantile is within one bucket's width of the exact value.
+All paths and batches use the same buckets, so the histograms of several batches or paths are merged
+by addition. A quantile is within one bucket's width of the exact value.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _times(rows: pl.DataFrame) -> list[Times]:
 
 
 def _quantile(bounds: list[int], hits: list[int], share: float) -> int:
-    """Return the response time that this share of the hits does not exceed.
+    """Return the response time that is not exceeded by this share of the hits.
 
     The value is interpolated, on the assumption that the hits in a bucket are spread evenly over
     it.

@@ -1,10 +1,12 @@
-"""Recognises robots by the user agent alone, so an agent is always classified in the same way.
+"""Recognises robots by the user agent alone, so that a user agent is always classified in the same
+way.
 
-Honest robots name themselves, usually with a contact address, and no browser omits its user agent.
-A list of words in this module recognises most robots. crawlerdetect, whose list many projects
-maintain, recognises the rest, such as libraries, health checks and previews, by their names. Polars
-applies its patterns to whole columns, because Python's regular expressions take a millisecond per
-agent. A robot that imitates a browser is counted as human.
+Honest robots identify themselves, usually with a contact address, and no browser omits its user
+agent. Most robots are recognised by a list of words in this module. The others, such as libraries,
+health checks and previews, are recognised by their names, which are listed in crawlerdetect, a list
+maintained by many projects. Polars applies the patterns of crawlerdetect to whole columns, because
+Python's regular expressions would take a millisecond per agent. A robot that imitates a browser is
+counted as human.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ class _List(NamedTuple):
 
 
 def is_robot(agent: str | None) -> bool:
-    """Return whether the agent is a program: it is missing, or identifies itself as one."""
+    """Return whether the user agent is missing, or identifies itself as a program."""
     return bool(are_robots(pl.Series([agent], dtype=pl.String))[0])
 
 
@@ -114,7 +116,9 @@ def are_robots(agents: pl.Series) -> pl.Series:
 
 @cache
 def _memo() -> dict[str, bool]:
-    """Return the cache of classified agents: most agents recur in every batch of a service."""
+    """Return the cache of classified agents, which is useful because most agents recur in every
+    batch of a service.
+    """
     return {}
 
 

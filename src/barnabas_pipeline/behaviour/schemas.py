@@ -60,10 +60,10 @@ SESSIONS: Final = pa.schema(
         ("first_hits", pa.list_(TIME)),
     ]
 )
-"""`entry` and `exit` are the paths of the first and last page, and `referrer` is the host that led
-to the first; all three are null if there was no page. `day` (UTC) is the day of `end`.
-`first_hits` lists the times of the first few hits of a person's session that consists of page views
-only, and is null for all other sessions."""
+"""`entry` and `exit` are the paths of the first and last page, and `referrer` is the host from
+which the visitor came to the first page; all three are null if the session has no page. `day` (UTC)
+is the day of `end`. `first_hits` lists the times of the first few hits of a person's session that
+consists of page views only, and is null for all other sessions."""
 TRAFFIC: Final = pa.schema(
     [
         ("minute", TIME),
@@ -85,7 +85,7 @@ response."""
 REFERRERS: Final = pa.schema(
     [("host", pa.string()), *counts("hits", "robot_hits", "pages"), ("day", pa.date32())]
 )
-"""Hits with a referring host, which for assets is usually the site itself."""
+"""Hits by referring host. For assets, the referring host is usually the site itself."""
 STATUSES: Final = pa.schema(
     [
         ("hour", TIME),
@@ -106,7 +106,7 @@ AGENTS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Parsed user agents: `name` is that of the browser or robot, or null if it is unknown."""
+"""Parsed user agents: `name` is the name of the browser or robot, or null if it is unknown."""
 MISSING: Final = pa.schema(
     [
         ("path", pa.string()),
@@ -115,7 +115,9 @@ MISSING: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""404 responses by referrer (without its query), which is null if it is missing."""
+"""404 responses by referrer. The referrer is stored without its query, and is null if it is
+missing.
+"""
 HOSTS: Final = pa.schema(
     [
         ("virtual_host", pa.string()),
@@ -123,7 +125,7 @@ HOSTS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Hits by virtual host, for lines that include one."""
+"""Hits by virtual host, for lines that include a virtual host."""
 METHODS: Final = pa.schema(
     [
         ("method", pa.string()),
@@ -142,7 +144,9 @@ RESPONSE_TIMES: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Histograms of response times; `from_us` is the lower bound of a bucket of `response_times`."""
+"""Histograms of response times; `from_us` is the lower bound of a bucket, as defined in
+`response_times`.
+"""
 FORMATS: Final = pa.schema([("format", pa.string()), *counts("lines")])
 """Valid lines by format; lines such as `#Version: 1.0`, which are not hits, have the format
 `directive`."""

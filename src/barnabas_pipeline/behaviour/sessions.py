@@ -6,10 +6,11 @@ sessions whether the hits arrive all at once, in portions, or in any order:
 
     join(a ∪ b) = join(join(a) ∪ b)
 
-The table of sessions is therefore the only state. It consists of parts: a batch adds the sessions
-of its hits, and readers join the parts. No session has to be closed, no timer fires, no watermark
-drops a late line, and a line from the year 2099 closes no session for good. `open` means only that
-the newest hit of all visitors is less than thirty minutes later than the session's last hit.
+The table of sessions is therefore the only state. It consists of parts: each batch adds the
+sessions of its hits, and readers join the parts. Sessions need not be closed, so there are no
+timers, no watermark drops late lines, and a line dated 2099 does not close any session permanently.
+`open` means only that the last hit of the session is less than thirty minutes older than the newest
+hit of all visitors.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from barnabas_pipeline.instants import utc
 SILENCE_S: Final = 30 * 60
 
 DERIVED: Final = ("length_seconds", "bounce", "open", "automated")
-"""The columns that `derive` adds. `bounce` marks a session with one page, and `automated` a session
-of a visitor that behaves like a robot."""
+"""The columns that `derive` adds. `bounce` marks a session with a single page view, and `automated`
+marks a session whose visitor behaves like a robot."""
 
 _MANY_PAGES: Final = 30
 """A visitor that views this many pages and loads nothing else is unlikely to be a person."""
@@ -38,15 +39,17 @@ _SHORTEST_BEAT_S: Final = 5
 
 _TOLERANCE: Final = 0.05
 _TOLERANCE_S: Final = 1.0
-"""An interval may differ from the mean by this share of the mean or by this time, whichever is
-larger."""
+"""An interval may differ from the mean by a share of the mean or by this time, whichever is larger.
+"""
 
 _ORDER: Final = ("time", "partition", "offset")
 _VISITOR: Final = ("client", "agent")
 
 
 def single_hits(events: pl.DataFrame) -> pl.DataFrame:
-    """Return each hit as a separate session; `events` have `time_us`, `host` and `day`."""
+    """Return each hit as a separate session. `events` must have the columns `time_us`, `host` and
+    `day`.
+    """
     page = pl.col("page_view")
     time = utc(pl.col("time_us"))
     order = pl.struct(time.alias("time"), "partition", "offset")
@@ -102,7 +105,8 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
 def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
     """Add the columns in `DERIVED` to sessions that `join` returned.
 
-    `newest_s`: the time of the newest hit overall, in seconds since the epoch; it decides `open`.
+    `newest_s`: the time of the newest hit of all visitors, in seconds since the epoch, which
+    determines `open`.
     """
     end_s = pl.col("end").dt.epoch("s")
     steady = _steady_visitors(sessions).with_columns(pl.lit(True).alias("_steady"))
@@ -120,12 +124,12 @@ def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
 
 
 def _views_many() -> pl.Expr:
-    """Return an expression that is true if a session's visitor views many pages but loads no
-    assets.
+    """Return an expression that is true for the sessions of visitors that view many pages but load
+    no assets.
 
     The rule applies only if most sessions with more than one page load assets; otherwise, another
-    host probably serves the assets. The result depends only on sums, not on how sessions were
-    joined.
+    host probably serves the assets. The result depends only on sums, and not on how the sessions
+    were joined.
     """
     pages, hits = pl.col("pages").sum().over(_VISITOR), pl.col("hits").sum().over(_VISITOR)
     has_more = (pages > 1) & ~pl.col("robot")
@@ -136,8 +140,9 @@ def _views_many() -> pl.Expr:
 def _steady_visitors(sessions: pl.DataFrame) -> pl.DataFrame:
     """Return the visitors that view a single page at a fixed interval and load nothing else.
 
-    The interval is either within a session, or longer than the silence that ends a session. The
-    result depends only on sums and on the first hits, not on how sessions were joined.
+    The views are either within a session or, if the interval is longer than the silence that ends a
+    session, each in a session of its own. The result depends only on sums and on the first hits,
+    and not on how the sessions were joined.
     """
     people = sessions.filter(~pl.col("robot")).sort(*_VISITOR, "start")
     is_next = pl.all_horizontal(pl.col(each).eq_missing(pl.col(each).shift(1)) for each in _VISITOR)
@@ -168,8 +173,8 @@ def _steady_visitors(sessions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _keeps_beat() -> pl.Expr:
-    """Return an expression that is true if a session lasts at least half an hour, and its first
-    hits are as far apart as all its hits on average."""
+    """Return an expression that is true if a session lasts at least half an hour and the intervals
+    between its first hits are close to the mean interval of all its hits."""
     length_s = _seconds(pl.col("end") - pl.col("start"))
     gaps_us = pl.col("first_hits").cast(pl.List(pl.Int64)).list.diff(null_behavior="drop")
     is_long = (length_s >= SILENCE_S) & (pl.col("first_hits").list.len() == _FEWEST_BEATS)
@@ -180,7 +185,9 @@ def _keeps_beat() -> pl.Expr:
 
 
 def _are_near(shortest_s: pl.Expr, longest_s: pl.Expr, mean_s: pl.Expr) -> pl.Expr:
-    """Return whether all intervals between these two are close to the mean."""
+    """Return whether the intervals, the shortest and the longest of which are given, are all close
+    to the mean.
+    """
     tolerance_s = pl.max_horizontal(mean_s * _TOLERANCE, pl.lit(_TOLERANCE_S))
     is_near = (mean_s - shortest_s <= tolerance_s) & (longest_s - mean_s <= tolerance_s)
     return is_near & (mean_s >= _SHORTEST_BEAT_S)
@@ -191,7 +198,7 @@ def _seconds(duration: pl.Expr) -> pl.Expr:
 
 
 def _first_hits(parts: pl.DataFrame, whole: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of the first hits in each session in which a person only views pages."""
+    """Return the times of the first hits of each session in which a person views only pages."""
     wanted = whole.filter((pl.col("hits") == pl.col("pages")) & ~pl.col("robot"))
     times = parts.select("_session", "first_hits").join(wanted, "_session", "semi")
     return (
@@ -205,7 +212,8 @@ def _first_hits(parts: pl.DataFrame, whole: pl.DataFrame) -> pl.DataFrame:
 
 
 def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
-    """Return `parts` with the column `_session`, which numbers each part's session."""
+    """Return `parts` with the column `_session`, which contains the number of each part's session.
+    """
     parts = parts.sort(*_VISITOR, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in _VISITOR)
     # Use the latest end so far, not the end of the previous row: a long part may enclose a short

@@ -13,7 +13,7 @@ ORIGIN = "https://castle.example"
 
 
 class Robot(NamedTuple):
-    """A robot, with its visits per day, hits per visit, and number of addresses."""
+    """A robot, with its number of visits per day, of hits per visit, and of addresses."""
 
     agent: str
     visits_a_day: float

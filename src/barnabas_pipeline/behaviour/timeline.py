@@ -1,6 +1,7 @@
 """Summarises the log over time: hits per interval, status classes, and the hours of the week.
 
-Times are in the log's local time, as in its lines and as a site owner expects.
+Times are in the log's local time, as written in its lines, because this is what a site owner
+expects.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _COUNTS = ("hits", "robot_hits", "pages", "robot_pages", "client_errors", "serve
 
 
 class Moment(NamedTuple):
-    """The traffic in one interval; `at` is in the log's local time."""
+    """The traffic in one interval, which starts at `at`, in the log's local time."""
 
     at: datetime
     human_hits: int
@@ -61,7 +62,7 @@ class Timeline(NamedTuple):
 
 
 def timeline_of(traffic: pl.DataFrame, statuses: pl.DataFrame) -> Timeline:
-    """Return the timeline of the tables `traffic` and `statuses`."""
+    """Return the timeline computed from the tables `traffic` and `statuses`."""
     if not traffic.height:
         hour = timedelta(hours=1)
         return Timeline(hour, [], hour, [], [[0.0] * 24 for _ in range(7)], 0, [])

@@ -1,4 +1,4 @@
-"""Computes session statistics: number and length, by kind of visitor."""
+"""Computes the number and the length of sessions, by kind of visitor."""
 
 from __future__ import annotations
 

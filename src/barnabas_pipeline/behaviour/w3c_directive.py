@@ -1,4 +1,5 @@
-"""Parses lines in W3C's extended log format by the `#Fields:` directive of their file. Pure.
+"""Parses lines in W3C's extended log format according to the `#Fields:` directive in the same file.
+Pure.
 
 The collector sends the directive with each line, in a header, because the line may be in a
 different partition or batch. Without the directive, only known sets of columns are read
@@ -59,7 +60,7 @@ class Columns(NamedTuple):
 
     names: tuple[str, ...]
     places: Mapping[str, int]
-    """Maps a field to the place of its column."""
+    """Maps each field to the position of its column."""
 
     @property
     def are_of_cloudfront(self) -> bool:
@@ -67,10 +68,10 @@ class Columns(NamedTuple):
 
 
 def parse(text: str, columns: str) -> Fields | str | None:
-    """Return the fields of a line from a file with such a directive, or the reason why it is
-    invalid, or `DIRECTIVE`. Return None if the directive does not apply to the line.
+    """Return the fields of a line from a file with a `#Fields:` directive, or the reason why the
+    line is invalid, or `DIRECTIVE`. Return None if the directive does not apply to the line.
 
-    `columns`: the columns that the directive names, which is the line itself or precedes it.
+    `columns`: the columns listed in the directive, which is the line itself or precedes the line.
     """
     if text.startswith("#"):
         if not text.startswith("#Fields:"):
@@ -89,7 +90,7 @@ def parse(text: str, columns: str) -> Fields | str | None:
 
 @lru_cache(_KEPT_DIRECTIVES)
 def _columns_of(text: str) -> Columns | str:
-    """Return the columns in a directive, or the reason why it cannot be used."""
+    """Return the columns in a directive, or the reason why the directive cannot be used."""
     names = tuple(text.lower().split())
     # The collector replaces an overlong directive with an empty text.
     if len(names) > _MOST or not names:

@@ -4,15 +4,16 @@
     2026-03-10 10:00:00 10.0.0.5 GET / ...         IIS: columns separated by blanks, in UTC
     2026-03-10<tab>10:00:00<tab>FRA56-P4<tab>...   CloudFront: by tabs, in UTC
 
-Each line is parsed in isolation: it may be in a different partition or batch from the directive
-before it, but its fields must not depend on that. If the collector did not send this directive with
-the line (`w3c_directive.py`), only the sets of columns that a program writes by default are known.
-Each is recognised by its number of columns, and every column's value must be plausible. A
-`#Fields:` directive that lists any other set is rejected, to make it noticed. A user can define a
-format with these columns.
+Each line is parsed on its own. It may be in a different partition or batch from the directive that
+precedes it in the file, and its fields must not depend on this. If the collector has not sent the
+directive with the line (see `w3c_directive.py`), only the sets of columns that a program writes by
+default are known. A set is recognised by its number of columns, and the value in every column must
+be plausible. A `#Fields:` directive that lists any other set of columns is rejected, so that the
+user notices it and can define a format with these columns.
 
-The last of IIS's default columns, time-taken, looks like sc-bytes and cs-bytes, which a site may
-log in its place. The response time is therefore read only if both are also present.
+The last of IIS's default columns, time-taken, looks like sc-bytes or cs-bytes, either of which a
+site may log instead. The response time is therefore read only if both of these columns are also
+present.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def is_directive(text: str) -> bool:
 
 
 def fits(text: str) -> bool:
-    """Return whether a line begins in a way that is unique to these logs."""
+    """Return whether a line begins in a way that only lines from these logs do."""
     return _BEGIN.match(text) is not None
 
 

@@ -4,12 +4,13 @@
     value    the line's bytes without the line feed, in any encoding
     headers  the line's place, as defined in `headers.py`
 
-Delivery is at least once: after a crash, lines are sent again from the last acknowledged position.
-An idempotent producer, which never gives up a batch, sends each file's lines in order. Within a
-partition, positions therefore only increase, unless lines are sent again. The pipeline recognises
-duplicates by this order, so a line must always go to the same partition. As in other producers, the
-line's key determines the partition, but only among those that existed when the first line of the
-file was sent. Partitions added to the topic are used from the next file on.
+Lines are delivered at least once: after a crash, they are sent again from the last acknowledged
+position. The lines of each file are sent in order by an idempotent producer that never gives up on
+a batch. Within a partition, positions therefore only increase, unless lines are sent again. The
+pipeline recognises duplicates by this order, so a line must always be sent to the same partition.
+As in other producers, the partition is determined by the line's key, but only partitions that
+existed when the first line of the file was sent are used. Partitions added to the topic later are
+used from the next file on.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _POLL_S = 0.002
 
 
 class NothingAcknowledged(BarnabasError):
-    """The broker has stopped acknowledging lines. It is safe to send them again."""
+    """The broker has stopped acknowledging lines. It is safe to send the lines again."""
 
 
 class Collected(NamedTuple):
-    """Counts of the lines that a call sent."""
+    """Counts the lines that a call has sent."""
 
     lines: int = 0
     size_bytes: int = 0
@@ -55,7 +56,9 @@ class Collected(NamedTuple):
 
 
 class Collector:
-    """Sends files to one topic, and stores their positions. Use it as a context manager."""
+    """Sends files to a topic, and stores the position reached in each file. Use it as a context
+    manager.
+    """
 
     def __init__(
         self,
@@ -90,17 +93,19 @@ class Collector:
             self._producer.close()
 
     def collect(self, path: Path) -> Collected:
-        """Send all lines of the log that have not been sent.
+        """Send all lines of the log that have not been sent yet.
 
-        An unfinished last line is left for the next run, unless no process can still be writing it:
-        see `rotated_log.py`. Raises `ConfigError` if the file cannot be read.
+        An unfinished last line is left for the next run, unless it is certain that no process is
+        still writing it (see `rotated_log.py`). Raises `ConfigError` if the file cannot be read.
         """
         with RotatedLog(path, self.registry) as log:
             sent = self.send(log.portions(is_last_look=True))
             return sent._replace(unfinished_bytes=log.unfinished_bytes)
 
     def send(self, portions: Iterable[Portion]) -> Collected:
-        """Send the portions in order, and store each position once acknowledged."""
+        """Send the portions in order, and store each position once the lines up to it are
+        acknowledged.
+        """
         total = Collected()
         for progress, lines, of_log in portions:
             partitions = self._partitions_of(progress.file_id) if lines else 1
@@ -112,8 +117,8 @@ class Collector:
         return total
 
     def _partitions_of(self, file_id: str) -> int:
-        """Return the number of partitions for the file's lines, stored before the first line is
-        sent."""
+        """Return the number of partitions to use for the file's lines. It is stored before the
+        first line is sent."""
         known = self._partition_counts.get(file_id)
         if known is None:
             there_are = len(self._producer.partitions_for(self._topic))

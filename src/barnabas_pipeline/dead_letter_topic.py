@@ -1,4 +1,5 @@
-"""Sends each batch's dead letters to the dead letter topic once, in one transaction."""
+"""Sends the dead letters of each batch to the dead letter topic exactly once, in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ class DeadLetterTopic(NamedTuple):
     def prepare(cls, bootstrap_servers: str, client_options: Mapping[str, Any]) -> None:
         """Make the brokers create `__transaction_state` before the query starts.
 
-        Its creation requires as many brokers as it has replicas, and a broker may fail while the
-        query runs.
+        The topic can be created only if there are as many brokers as it has replicas, and a broker
+        may fail while the query is running.
         """
         with SyncProducer(
             bootstrap_servers, **client_options, transactional_id=_PREPARING
@@ -50,11 +51,11 @@ class DeadLetterTopic(NamedTuple):
             producer.init_transactions()
 
     def send(self, letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
-        """Send a batch's dead letters in one transaction, unless an earlier attempt at the batch
-        has sent them.
+        """Send the dead letters of a batch in one transaction, unless an earlier attempt at the
+        batch has already sent them.
 
-        `since`: the topic's end offsets after the last batch, by partition. Returns the current
-        ones.
+        `since`: the topic's end offsets after the last batch, by partition. Returns the current end
+        offsets.
         """
         with SyncProducer(
             self.bootstrap_servers,
@@ -143,8 +144,9 @@ class DeadLetterTopic(NamedTuple):
 
 
 def _sendable(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a letter small enough for the topic. A larger letter is truncated and marked as cut,
-    so that it is rejected when replayed. The table of dead letters contains the whole letter."""
+    """Return a letter that is small enough for the topic. A letter that is too large is truncated
+    and marked as cut, so that it is rejected when it is replayed. The table of dead letters still
+    contains the whole letter."""
     value, key = row["value"] or b"", row["key"] or b""
     sizes = [len(header["key"]) + len(header["value"] or b"") for header in row["headers"] or ()]
     rest_bytes = len(key) + sum(sizes) + _HEADER_BYTES * len(sizes)

@@ -2,11 +2,13 @@
 
     files ─▶ lines ─▶ records as the collector would send them ─▶ work ─▶ tables in memory
 
-The lines become records of one partition, with the collector's headers, and the pipelines' own
-`Work` processes them batch by batch. The tables therefore match those of the Spark job row by row,
-except for topic, partition and offset, which require a topic (spec LG-5).
+The lines are turned into records of a single partition, with the headers that the collector would
+add, and are processed batch by batch by the same `Work` as in a Spark job. The tables therefore
+match those of the Spark job row by row, except for topic, partition and offset, which require a
+topic (spec LG-5).
 
-Only the merged tables are kept in memory, along with a few rows of the other tables for the page.
+Only the merged tables are kept in memory, together with those few rows of the other tables that the
+page shows.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ _RECORDS: Final = pa.schema(
 )
 _PAIR: Final = pa.schema([*HEADERS.value_type])
 _SAMPLED: Final = {"dead_letters": ("reason", "value"), "entries": ("format", "message")}
-"""Growing tables that keep a few rows per value of the first column, if the second is not empty."""
+"""Growing tables of which a few rows are kept for each value of the first column, provided that the
+second column is not empty.
+"""
 
 
 class Origin(NamedTuple):
@@ -82,13 +86,15 @@ class Origin(NamedTuple):
 
     topic: str
     host: str | None = None
-    """The machine's name in the headers; None if the pipeline's collector does not send it."""
+    """The name of the machine to put in the headers, or None if the pipeline's collector does not
+    send it.
+    """
     is_start: IsStart | None = None
-    """The rule for recognising a record's first line; None if each line is a record."""
+    """The rule for recognising the first line of a record, or None if each line is a record."""
 
 
 class MemoryView(View):
-    """The tables of a pass over files, in memory."""
+    """Holds the tables of a pass over files in memory."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -140,7 +146,7 @@ class MemoryView(View):
         return self._layout.merge(name, pa.concat_tables(parts) if parts else schema.empty_table())
 
     def dataset(self, name: str) -> None:
-        """Return None, because these rows are not kept in memory."""
+        """Return None, because the rows of growing tables are not kept in memory."""
 
     def reasons(self) -> Counter[str]:
         return self._reasons
@@ -181,11 +187,11 @@ def batches(
     *,
     most: int = BATCH_RECORDS,
 ) -> Iterator[pa.Table]:
-    """Yield the files' records in batches; offsets continue from file to file.
+    """Yield the records of the files in batches. Offsets continue from one file to the next.
 
-    `on_bytes`: called with the number of bytes of text read since the last call. `most`: the
-    maximum number of records in a batch. Raises `ConfigError` with the reason if a file cannot be
-    read.
+    `on_bytes`: a function that is called with the number of bytes of text read since the last call.
+    `most`: the maximum number of records in a batch. Raises `ConfigError` with the reason if a file
+    cannot be read.
     """
     offset = 0
     # Like the Spark job, fill a batch with records from any number of files.
@@ -209,9 +215,9 @@ def batches(
 
 
 def read_ahead(batches: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
-    """Yield the batches, and read the next one while the caller processes the last.
+    """Yield the batches, reading the next batch while the caller processes the current one.
 
-    A read error is raised when the affected batch is due.
+    A read error is raised at the point at which the affected batch would be yielded.
     """
     with ThreadPoolExecutor(1, "barnabas-read-ahead") as reader:
         upcoming = reader.submit(next, batches, None)
@@ -278,7 +284,7 @@ class _Pipe(io.RawIOBase):
 
 
 def _frame(lines: Sequence[Line], origin: Origin, fields: Sequence[bytes | None]) -> pl.DataFrame:
-    """Return the lines as rows of `_LINES`. `fields`: W3C's columns of each line."""
+    """Return the lines as rows of `_LINES`. `fields`: the W3C columns of each line."""
     if isinstance(lines, LineBlock):
         positions, texts, sizes = lines.positions[:-1], lines.texts, lines.sizes
         numbers: Sequence[int] = range(lines.number, lines.number + len(texts))
@@ -315,7 +321,9 @@ def _records(lines: pl.DataFrame, progress: FileProgress, origin: Origin, offset
 
 
 def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
-    """Return the headers of all records; in each, the file's headers precede the line's."""
+    """Return the headers of all records. In each record, the headers for the file precede the
+    headers for the line.
+    """
     count, fixed = lines.height, len(of_file)
     decimal = lines.select(pl.col("position", "number", "size").cast(pl.String).cast(pl.Binary))
     # One column contains all values, which records reference by index.
@@ -337,7 +345,7 @@ def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
 
 
 def head(path: str, number: int) -> list[bytes]:
-    """Return the first lines of a file, which reveal the kind of log."""
+    """Return the first lines of a file, from which the kind of log can be inferred."""
     if path == STANDARD_INPUT:
         # The pass reads the peeked bytes again.
         beginning = _standard_input().peek(_PEEKED_BYTES)

@@ -168,7 +168,9 @@ def _typed(pattern: str) -> Format:
 
 
 def _kind(path: str, own: Sequence[Format], known: Sequence[Format], only: str | None) -> str:
-    """Return the kind of the only format to try, of the user's own formats, or of most lines."""
+    """Return the kind of log: that of the only format to try, that of the user's own formats, or
+    that of most lines.
+    """
     from barnabas_pipeline.report_command import kind_of
 
     if only is not None:

@@ -1,8 +1,9 @@
 """Runs a pipeline's job, which streams collected lines into tables and dead letters.
 
-The job has a single streaming query. Its trigger makes it run once over the existing records, or
-indefinitely. Each micro-batch is one step of `state, batch -> state` (step.py), so a run over old
-logs, a service, and a restart after `kill -9` all produce the same tables.
+The job consists of a single streaming query. Depending on its trigger, the query runs once over the
+existing records, or indefinitely. Each micro-batch is one step of `state, batch -> state`
+(step.py), so a run over old logs, a service, and a restart after `kill -9` all produce the same
+tables.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from barnabas_pipeline.work import Definition
 
 
 class Job(NamedTuple):
-    """A job's definition, source and target."""
+    """The definition of a job, with its source and its target."""
 
     definition: Definition
     bootstrap_servers: str
@@ -35,14 +36,14 @@ class Job(NamedTuple):
     checkpoint: Path
     max_records_per_batch: int = 250_000
     client_options: Mapping[str, str] = {}
-    """Options for every client, such as security options, under Kafka's names."""
+    """Options for all clients, such as security options, with Kafka's names."""
 
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
         """Start the query, which runs to the current end of the topic or, with `every_seconds`,
         indefinitely.
 
-        Raises `ConfigError` if the tables and the checkpoint do not belong together, or a
-        producer's error if the brokers cannot begin transactions.
+        Raises `ConfigError` if the tables were not written with this checkpoint, or a producer's
+        error if the brokers cannot begin transactions.
         """
         tables = Tables(self.tables, self.definition.layout)
         tables.check_query(self._known_query(tables))
@@ -72,7 +73,9 @@ class Job(NamedTuple):
         return of_every_client(self.client_options)
 
     def _known_query(self, tables: Tables) -> str | None:
-        """Return the id of the checkpoint's query, or None until it has committed a batch."""
+        """Return the id of the checkpoint's query, or None if the query has not committed a batch
+        yet.
+        """
         metadata = self.checkpoint / "metadata"
         # Spark assigns a query its id before the first batch. The checkpoint of a run that stopped
         # before the end of that batch does not count, unless the tables have a state: Spark may

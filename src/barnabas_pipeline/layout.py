@@ -1,4 +1,4 @@
-"""Defines the tables of a pipeline."""
+"""Describes the tables of a pipeline."""
 
 from __future__ import annotations
 

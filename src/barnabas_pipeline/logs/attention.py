@@ -1,7 +1,7 @@
 """Lists what needs attention in system logs: break-ins, unknown formats, bursts and silences. Pure.
 
-The concerns are ordered by urgency. Only a few of each kind are listed; the card on the page lists
-more.
+The concerns are ordered by urgency. Only a few concerns of each kind are listed; the card on the
+page lists more.
 """
 
 from __future__ import annotations
@@ -122,6 +122,6 @@ def _silences(figures: Figures) -> Iterator[Concern]:
 
 
 def usual_of(incident: Incident) -> str:
-    """Return a text with the usual number of entries for the incident's largest burst."""
+    """Return a text that states the usual number of entries for the incident's largest burst."""
     worst = incident.bursts[0]
     return usual(worst.usual_a_minute * worst.minutes)

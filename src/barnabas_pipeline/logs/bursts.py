@@ -33,15 +33,15 @@ class Burst(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """The number of lines above the usual number."""
+        """The number of lines in excess of the usual number."""
         return self.lines - self.minutes * self.usual_a_minute
 
 
 def bursts(template_minutes: pl.DataFrame, templates: pl.DataFrame) -> list[Burst]:
-    """Return all bursts, greatest excess first.
+    """Return all bursts, the greatest excess first.
 
-    They are computed from the merged tables `template_minutes` and `templates`. A format with less
-    than ten minutes of lines has no usual rate, and therefore no bursts.
+    Bursts are computed from the merged tables `template_minutes` and `templates`. If the lines of a
+    format cover less than ten minutes, no usual rate is known, so the format has no bursts.
     """
     counts = template_minutes.join(templates.select("template", "format"), on="template")
     span = counts.group_by("format").agg(

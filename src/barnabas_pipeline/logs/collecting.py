@@ -50,7 +50,9 @@ class Files:
         return f"{counted(shipped.lines, 'record')}, with their stack traces, {size}{cut}"
 
     def poll(self) -> None:
-        """Start the collector's thread if it is not running; raise its error if it has failed."""
+        """Start the collector's thread if it is not running. If the collector has failed, raise its
+        error.
+        """
         if self._service is None:
             work = ship(self._shipment, LogPaths(self._paths), self._stopping)
             thread = LoopThread("collector")
@@ -60,7 +62,9 @@ class Files:
             shipping.result()
 
     def sent_lines(self) -> None:
-        """Return None: a record may have several lines, which makes their number unknown."""
+        """Return None, because the number of lines is not known: a record may consist of several
+        lines.
+        """
         return
 
     def close(self) -> None:
@@ -81,6 +85,8 @@ def collecting(source: Source) -> Iterator[Files]:
 
 
 def check_input(path: Path) -> None:
-    """Raise `ConfigError` if no such file or directory exists, and no file matches."""
+    """Raise `ConfigError` if the path is not an existing file or directory and no file matches it
+    as a pattern.
+    """
     if not path.is_dir() and not any(each.exists() for each in LogPaths([str(path)]).paths()):
         raise ConfigError(f"{path}: there is no such file or directory")

@@ -1,6 +1,7 @@
 """Computes tables of counts for system logs: lines by minute, component and template. Pure.
 
-`merge` combines the table before a batch with the batch's part, which yields the table after it.
+`merge` combines the table before a batch with the part that the batch adds, and returns the table
+after the batch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from barnabas_pipeline.places import merge_files
 
 
 def count_entries(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Count these entries (with `time_us`) for the parts of all tables except `files`."""
+    """Count these entries, which must have `time_us`, and return the parts of all tables except
+    `files`.
+    """
     time_us = pl.col("time_us")
     rows = entries.with_columns(
         utc(time_us).dt.date().alias("day"),
@@ -73,8 +76,8 @@ def _count_templates(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _merge_templates(parts: pl.DataFrame) -> pl.DataFrame:
-    """Merge the templates, keeping the text with the most wildcards: templates only become more
-    general."""
+    """Merge the templates, keeping the text with the most wildcards, because templates only ever
+    become more general."""
     return parts.group_by("template").agg(
         # Tasks only count; the driver writes the part with the number and the text.
         pl.col("number", "format", "began").drop_nulls().first(),

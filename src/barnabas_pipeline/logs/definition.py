@@ -81,7 +81,7 @@ class LogsWork(NamedTuple):
         )
 
     def _known(self, entries: pl.DataFrame) -> pl.DataFrame:
-        """Return the template of each distinct masked message, or null if none is known."""
+        """Return the template of each distinct masked message, or null if no template is known."""
         # A log has few distinct messages; look up each one once.
         distinct = entries.select("format", _MASKED).unique()
         found = [self.templates.find(*row) for row in distinct.iter_rows()]
@@ -154,7 +154,7 @@ def _stamped(entries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
-    """Return the learnt templates as a part of the table `templates`, with these line counts."""
+    """Return the learnt templates, with these line counts, as a part of the table `templates`."""
     of_lines = counts.select("template", "lines", "first", "last")
     rows = learnt.drop(_MASKED).drop_nulls("template").unique("template")
     return rows.join(of_lines, on="template").select(TEMPLATES.names)

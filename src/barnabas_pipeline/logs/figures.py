@@ -1,4 +1,4 @@
-"""Reads the numbers for the system log page from the tables, all as of the same time."""
+"""Reads the numbers for the system log page from the tables. All numbers refer to the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from barnabas_pipeline.view import View
 
 NO_LEVEL: Final = "no level"
 NEW_SHARE: Final = 0.2
-"""A template is new if it first occurred in this final share of its log's time span."""
+"""A template is new if it first occurred in the last part of its log's time span; this is the size
+of that part as a share.
+"""
 _INTERVALS: Final = 120
 _SAMPLES: Final = 5
 _LOOKED_AT: Final = 100  # raw lines, some of which may be empty
@@ -41,7 +43,7 @@ class Moment(NamedTuple):
 
 
 class System(NamedTuple):
-    """The lines of one format."""
+    """Describes the lines of one format."""
 
     name: str
     lines: int
@@ -101,7 +103,7 @@ class Figures(NamedTuple):
 
 
 def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
-    """Return the figures from a view's tables; all are zero before the first batch.
+    """Return the figures from a view's tables. Before the first batch, all figures are zero.
 
     `show_addresses`: show full addresses everywhere instead of only their networks.
     """

@@ -76,7 +76,9 @@ def generate(lines: int, seed: int) -> dict[str, list[bytes]]:
 
 
 def _moments(source: random.Random, count: int, busy: range, times: int) -> Iterator[float]:
-    """Yield `count` moments, in seconds since the start, `times` times as dense during `busy`."""
+    """Yield `count` moments, in seconds since the start. During `busy`, they are `times` times as
+    dense.
+    """
     dense = times * len(busy)
     for at in sorted(source.random() * (_SPAN_S - len(busy) + dense) for _ in range(count)):
         if at < busy.start:

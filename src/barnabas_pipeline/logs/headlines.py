@@ -23,7 +23,9 @@ class Headline(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The headline numbers, with the columns of the files that add up to them."""
+    """The headline numbers. For each number, the columns whose sum it is, or the rows that it
+    counts, are documented.
+    """
 
     entries: int
     """Records that became rows of `entries`: the sum of `entries` in levels.csv."""
@@ -38,7 +40,7 @@ class Numbers(NamedTuple):
     new_templates: int
     """Rows of new_templates.csv."""
     bursts: int
-    """Bursts, with simultaneous bursts counted once: the numbers in bursts.csv."""
+    """Bursts, where simultaneous bursts count as one: the numbers in bursts.csv."""
     silent_components: int
     """Rows of silent_components.csv."""
     components: int
@@ -51,7 +53,9 @@ class Numbers(NamedTuple):
     accepted_logins: int
     """Accepted attempts: `accepted` in ssh_logins.csv."""
     break_ins: int
-    """Addresses that guessed and then got in: rows of ssh_guessing.csv with `entered_as`."""
+    """Addresses that guessed passwords and then logged in: rows of ssh_guessing.csv with
+    `entered_as`.
+    """
     guessing_addresses: int
     """Rows of ssh_guessing.csv."""
     raw_entries: int

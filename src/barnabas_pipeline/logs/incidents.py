@@ -1,4 +1,4 @@
-"""Combines overlapping bursts of a format into one incident with several templates."""
+"""Combines overlapping bursts in the same format into one incident with several templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds intrusion attempts over SSH, from addresses with many failed logins. Pure."""
+"""Finds attempts to break in over SSH, which come from addresses with many failed logins. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import polars as pl
 from barnabas_pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
 
 LEAST_FAILURES: Final = 5
-"""The minimum number of failures in an hour, more than a mistyped password causes."""
+"""The minimum number of failures in an hour. A mistyped password causes fewer failures."""
 _NAMES: Final = 3
 
 
 class Logins(NamedTuple):
-    """The attempts from one address."""
+    """Counts the login attempts from one address."""
 
     address: str
     failed: int
@@ -34,13 +34,13 @@ class Intruder(NamedTuple):
     first: datetime
     last: datetime
     entered_as: tuple[str, ...]
-    """Users who logged in from this address after a failure."""
+    """The users who logged in from this address after a failed attempt."""
     hosts: tuple[str, ...] = ()
-    """Hosts on which they logged in."""
+    """The hosts to which these users logged in."""
 
 
 def failures(logins: pl.DataFrame) -> pl.DataFrame:
-    """Return each failed attempt in the merged table `logins` once."""
+    """Return the failed attempts in the merged table `logins`, each counted only once."""
     by_sshd = logins.filter(pl.col("outcome") == FAILED)
     by_pam = logins.filter(pl.col("outcome") == REFUSED)
     # If sshd logs its failures, PAM's failures are the same attempts.

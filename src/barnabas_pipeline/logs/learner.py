@@ -5,9 +5,10 @@ template. Unlike in Drain, there is no similarity threshold, because a single wo
 distinguishes two events ("VM Started", "VM Paused"). Instead, each message has an outline, in which
 everything that looks like a value is blank: masks, words with digits, dotted names, quoted words,
 and the word after `user` and the like. Messages with the same outline share a template. If outlines
-differ in only one word, and that word has had `_MANY` values, it is a value too.
+differ in only one word, and `_MANY` different words have occurred in its place, the word is also
+considered a value.
 
-All lookups are by key, so the time per message does not grow with the number of templates.
+All lookups use keys, so the time per message does not grow with the number of templates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Final
 from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 
 _BLANK: Final = "<>"
-"""Replaces words that look like values in an outline; unlike `WILDCARD`, it matches no word."""
+"""Replaces a word that looks like a value in an outline. Unlike `WILDCARD`, it does not match any
+word.
+"""
 _MANY: Final = 6
 """A word is variable once it has had this many different values."""
 _WORDS: Final = 40
@@ -38,13 +41,15 @@ _VALUES: Final = re.compile(
 )
 _KEY: Final = re.compile(r"[A-Za-z_.]+[=:]")
 _NAMING: Final = frozenset(("user", "for", "host", "by", "from"))
-"""Words after which a name follows."""
+"""Words that are followed by a name."""
 
 Outline = tuple[str, ...]
 
 
 def outline(words: Sequence[str]) -> Outline:
-    """Return a masked message's words, with everything that looks like a value blank."""
+    """Return the words of a masked message, with everything that looks like a value replaced by
+    blanks.
+    """
     if not words:
         return ()
     found = _VALUES.sub(_BLANK, " ".join(words)).split(" ")
@@ -66,10 +71,12 @@ class Learner:
         self._tree = TokenTree()
         self._outlines: dict[int, Outline] = {}
         self._alike: dict[tuple[int, Outline], set[int]] = {}
-        """The groups whose outlines differ in only one word, by its place and the other words."""
+        """The groups whose outlines differ in only one word, by the place of this word and all
+        other words.
+        """
 
     def restore(self, group: int, began: Sequence[str], text: Sequence[str]) -> None:
-        """Restore a group from the words of its first message and of its template."""
+        """Restore a group from the words of its first message and the words of its template."""
         own = zip(outline(began), text, strict=True)
         self._add(group, tuple(_of_stored(was, now) for was, now in own))
 

@@ -57,8 +57,8 @@ def parse_lines(
     """Return a row of `SCHEMA` for each of `values` (binary). In a row with a `reason`, all other
     fields are null.
 
-    `is_cut`: true for each truncated line. `received_us`: the record's time, in microseconds since
-    the epoch.
+    `is_cut`: whether each line has been truncated. `received_us`: the time of each record, in
+    microseconds since the epoch.
     """
     # Only the first line is matched; the rest, such as a stack trace, belongs to it.
     parts = texts(values).str.splitn("\n", 2)
@@ -85,7 +85,9 @@ def parse_lines(
 
 
 def _matched(lines: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
-    """Return the rows of these lines, each in the first matching format, or raw."""
+    """Return the rows of these lines. Each line is in the first format that matches, or raw if no
+    format matches.
+    """
     found = []
     left = lines = _with_level_below(lines)
     for takes in (*_takers(formats, is_built_in=False), *_takers(formats, is_built_in=True)):
@@ -101,7 +103,7 @@ def _matched(lines: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
 def _takers(
     formats: Sequence[Format], *, is_built_in: bool
 ) -> Iterator[Callable[[pl.DataFrame], pl.DataFrame]]:
-    """Yield functions that return the rows of lines in certain formats."""
+    """Yield functions, each of which returns the rows of lines in certain formats."""
     ours = [each for each in formats if each.is_built_in == is_built_in]
     for decoder in DECODERS:
         some = [each for each in ours if each.json and (each.decoder or JSON) == decoder]
@@ -134,10 +136,11 @@ def _texts(lines: pl.DataFrame, patterns: Sequence[tuple[Format, Pattern]]) -> p
 def _busiest_first(
     texts: pl.Series, patterns: Sequence[tuple[Format, Pattern]]
 ) -> Sequence[tuple[Format, Pattern]]:
-    """Return the patterns, those of the most frequent formats first.
+    """Return the patterns, starting with the patterns of the most frequent formats.
 
-    No line matches two formats in the catalogue, so their order affects only speed. The order does
-    matter among a format's patterns, among loose patterns and among a user's formats.
+    No line matches two formats in the catalogue, so the order of these formats affects only speed.
+    The order of the patterns within a format, of loose patterns and of a user's own formats does
+    matter.
     """
     of, pattern = patterns[0]
     if pattern.is_loose or not of.is_built_in or len(texts) < 10 * _SAMPLE_LINES:
@@ -174,7 +177,7 @@ def _objects(lines: pl.DataFrame, decoder: str, formats: Sequence[Format]) -> pl
 
 
 def _records(lines: pl.DataFrame, decoder: str) -> Iterable[str]:
-    """Return each record with all its lines, for the decoder."""
+    """Return each record with all of its lines, as input for the decoder."""
     whole = lines.select(
         "value", text=pl.concat_str("head", "more", separator="\n", ignore_nulls=True)
     )
@@ -226,10 +229,11 @@ def _with_level_below(lines: pl.DataFrame) -> pl.DataFrame:
 def unwrap(
     rows: pl.DataFrame, formats: Sequence[Format], is_timed: str | None = None
 ) -> pl.DataFrame:
-    """Return the rows with the fields from their messages, which are themselves log lines.
+    """Parse the messages of the rows, which are themselves log lines, and return the rows with the
+    resulting fields.
 
-    The time is that of the wrapping record, which has a zone. `is_timed`: whether that record has a
-    time; if not, the line's own time is used.
+    The time is taken from the wrapping record, because it has a zone. `is_timed`: whether the
+    wrapping record has a time; otherwise, the line's own time is used.
     """
     rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
     lines = rows.select(
@@ -296,7 +300,7 @@ def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
 
 
 def _with_message_below(rows: pl.DataFrame) -> pl.DataFrame:
-    """Replace each empty message with the first of the record's other lines."""
+    """Replace each empty message with the line that follows it in the record."""
     parts = pl.when(pl.col("message") == "").then(pl.col("more").str.extract_groups(_BELOW))
     rows = rows.with_columns(parts.alias("below"))
     field = pl.col("below").struct.field
@@ -312,8 +316,8 @@ def _with_message_below(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in `SCHEMA`; an impossible time becomes a `reason` and clears all other
-    fields."""
+    """Return the rows in `SCHEMA`. For a row with an impossible time, set `reason` and clear all
+    other fields."""
     reason = pl.format("the line has an impossible time ({})", "format")
     is_good = pl.col("time_us").is_not_null()
     rows = _filled(rows.with_columns(pl.when(~is_good).then(reason).alias("reason")))
@@ -333,7 +337,7 @@ def _raw(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in `SCHEMA`, with missing columns null."""
+    """Return the rows in `SCHEMA`, with nulls in missing columns."""
     missing = [pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in rows.columns]
     return rows.with_columns(missing).select("row", *SCHEMA.names())
 
@@ -350,9 +354,10 @@ def _level_of_priority(priority: pl.Expr) -> pl.Expr:
 
 
 def values(row: Mapping[str, Any], received_us: int) -> dict[str, object]:
-    """Return the content of a row of `SCHEMA`, as samples and `barnabas formats try` show it.
+    """Return the content of a row of `SCHEMA`, in the form in which samples and `barnabas formats
+    try` show it.
 
-    `received_us`: the record's time, not shown as the line's time.
+    `received_us`: the time of the record, which is not shown as if it were the time of the line.
     """
     time_us = row["time_us"]
     shown = {name: value for name, value in row.items() if value is not None and name != "time_us"}

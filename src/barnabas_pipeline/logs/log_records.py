@@ -1,9 +1,10 @@
 """Parses many records into columns.
 
-A record is a line, or contains many OpenTelemetry log records (OTLP), each of which becomes a row.
+A record either is a line, or contains many OpenTelemetry log records (OTLP), each of which becomes
+a row.
 
-The header `otlp.encoding` identifies OTLP and its encoding. Without this header, the job's encoding
-decides.
+The header `otlp.encoding` identifies OTLP and its encoding. If the header is missing, the encoding
+configured for the job is used.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from barnabas_pipeline.logs.log_lines import SCHEMA, parse_lines, unwrap
 LINES: Final = "lines"
 AUTO: Final = "auto"
 ENCODINGS: Final = (AUTO, LINES, *OF_OTLP)
-"""How to read records without the header. `LINES`: as lines, or as OTLP in JSON if the Collector's
-file exporter wrote them. `AUTO`: as the first bytes of each record suggest."""
+"""How to read records that lack the header. `LINES`: as lines, or as OTLP in JSON if they were
+written by the Collector's file exporter. `AUTO`: depending on the first bytes of each record."""
 
 _OWN: Final = pl.Schema(
     {
@@ -36,8 +37,8 @@ _OWN: Final = pl.Schema(
         "letter": pl.Binary,
     }
 )
-"""The columns of OTLP. `item`: a log record's number in its record, from 0. `letter`: the value of
-the dead letter, if it is not the record's."""
+"""The columns of OTLP. `item`: the number of a log record within its record, starting at 0.
+`letter`: the value of the dead letter, if it differs from the value of the record."""
 _DECODED: Final = pl.Schema(
     [
         ("record", pl.UInt32),
@@ -58,8 +59,8 @@ def parse_records(
     `record`, in the order of `records`.
 
     `records`: each record's `value`, whether it was `cut` and sent `twice`, and the `encoding` in
-    its header. A record that was sent twice has one row, regardless of its content. `encoding`: one
-    of `ENCODINGS`.
+    its header. A record that was sent twice results in one row, regardless of its content.
+    `encoding`: one of `ENCODINGS`.
     """
     rows = records.select(
         "value",
@@ -83,7 +84,7 @@ def parse_records(
 def parse_texts(
     values: pl.Series, is_cut: pl.Series, received_us: pl.Series, formats: Sequence[Format]
 ) -> pl.DataFrame:
-    """Return the rows of `parse_records` for the lines of a file, which have no headers."""
+    """Return the same rows as `parse_records` for the lines of a file, which have no headers."""
     nothing = pl.repeat(None, len(values), dtype=pl.String, eager=True)
     records = pl.DataFrame(
         {"value": values, "cut": is_cut, "twice": nothing.is_not_null(), "encoding": nothing}

@@ -28,8 +28,8 @@ _PAM: Final = (
 
 
 def logins(entries: pl.DataFrame) -> pl.DataFrame:
-    """Return the attempts in these entries (with `hour`, `first`, `last` and `day`), added up in
-    schema `LOGINS`."""
+    """Return the attempts in these entries, which must have `hour`, `first`, `last` and `day`,
+    added up in schema `LOGINS`."""
     # Includes `sshd-session`, used since OpenSSH 9.8, and `sshd(pam_unix)` on older systems.
     ours = entries.filter(pl.col("component").str.starts_with("sshd"))
     found = ours.select(

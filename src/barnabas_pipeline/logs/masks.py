@@ -1,10 +1,10 @@
 """Masks the variable parts of messages: addresses, numbers, times, identifiers and paths.
 
-Masking makes templates fast: a million lines become a few hundred distinct texts, and only these
-are processed one by one. If a variable part is not masked, every message becomes a separate
-template; if a constant part is masked, two messages are merged into one template. A mask must
-therefore match only shapes that no word has, such as a number with a known unit, or a hash with
-letters and digits.
+Masking is what makes finding templates fast: it reduces a million lines to a few hundred distinct
+texts, and only these texts are processed one by one. If a variable part is not masked, every
+message becomes a separate template. If a constant part is masked, different messages are merged
+into one template. A mask must therefore match only text that cannot be a word, such as a number
+with a known unit, or a hash that consists of letters and digits.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _MASKS: Final = (
     (r"""(["'`])[A-Za-z_.-]+[0-9][A-Za-z0-9_.-]*(["'`])""", "${1}<id>$2"),
 )
 LONGEST: Final = 2_000
-"""The number of characters at the start of a message that determine its template."""
+"""The number of characters at the start of a message that are used to determine its template."""
 
 
 def mask_variables(message: pl.Expr) -> pl.Expr:

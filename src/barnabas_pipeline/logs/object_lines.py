@@ -1,7 +1,7 @@
-"""Extracts columns from log lines of keys and values, such as JSON.
+"""Extracts columns from log lines that consist of keys and values, such as JSON objects.
 
-Each line is decoded once, regardless of the number of formats, and the matching format is looked up
-once per set of keys in a batch.
+Each line is decoded only once, regardless of the number of formats. The matching format is looked
+up only once in a batch for each set of keys.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _MOST_PLANS: Final = 10_000
 
 
 class Columns(NamedTuple):
-    """The columns of `log_lines.SCHEMA` that an object fills; the others are None."""
+    """The columns of `log_lines.SCHEMA` that can be filled from an object. A column without a value
+    is None.
+    """
 
     format: str
     time_us: int | None = None

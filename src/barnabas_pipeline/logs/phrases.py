@@ -10,7 +10,7 @@ _LONGEST: Final = 200  # characters of a template
 
 
 def short(text: str) -> str:
-    """Return a template for display: shortened, with repeated masks printed once."""
+    """Return a template for display: shortened, and with each repeated mask printed only once."""
     runs = [(word, len(list(same))) for word, same in groupby(text.split())]
     parts = (
         f"{word} ×{count}" if count > 1 and word.startswith("<") else " ".join([word] * count)
@@ -30,7 +30,7 @@ def between(begin: datetime, end: datetime) -> str:
 
 
 def long(duration: timedelta) -> str:
-    """Return the duration with at most two units."""
+    """Format the duration with at most two units."""
     minutes = int(duration / timedelta(minutes=1))
     if minutes < 60:
         return f"{minutes} min"

@@ -28,7 +28,7 @@ STYLES: Final = {
     "TRACE": "moved",
     NO_LEVEL: "plain",
 }
-"""The style sheet's class for each level."""
+"""The class for each level in the style sheet."""
 # The most severe level is at the bottom, where a small number is most visible.
 _ORDER: Final = (*LEVELS, NO_LEVEL)
 

@@ -88,7 +88,7 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
 
 
 def _hosts(figures: Figures) -> str:
-    """Return the names of the log's hosts, or their number if there are many."""
+    """Return the names of the log's hosts, or the number of hosts if there are many."""
     names = [name for name, _ in figures.hosts]
     return ", ".join(names) if len(names) <= _HOSTS else f"{len(names)} hosts"
 

@@ -38,10 +38,10 @@ ENTRIES: Final = pa.schema(
         ("item", pa.int64()),
     ]
 )
-"""`more`: the lines of a record after the first, such as a stack trace.
+"""`more`: all lines of a record after the first, such as a stack trace.
 
-`item`: the number of an OpenTelemetry log record in its record, from 0, or null for a line. For a
-line, the columns from `service` to `resource` are also null.
+`item`: the number of an OpenTelemetry log record within its record, starting at 0. It is null for a
+line, and so are the columns from `service` to `resource`.
 
 `time` is the line's own time, or `received` if the line has none.
 """
@@ -81,7 +81,8 @@ TEMPLATES: Final = pa.schema(
 )
 """`number`: the order in which the templates of all formats were learnt.
 
-`began`: the template's first masked message. Both are null in a part that only counts the template.
+`began`: the template's first masked message. In a part that only counts the template, both `number`
+and `began` are null.
 """
 TEMPLATE_MINUTES: Final = pa.schema(
     [("minute", TIME), ("template", pa.string()), *counts("lines"), ("day", pa.date32())]

@@ -1,8 +1,9 @@
 """Finds busy components that have fallen silent. Pure.
 
-A component is silent if, at its former rate, dozens of lines are missing since its last line. A
-component that logs only during system start does not count: it was not busy for long enough. Time
-ends at the newest line of the same format, so the end of a log is not a silence.
+A component is silent if, at its former rate, it would have written dozens of lines since its last
+line. A component that logs only during system startup is not considered silent, because it was not
+busy for long enough. A silence is measured up to the newest line of the same format, so the end of
+a log is not a silence.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Stores message templates, and learns new ones (`learner.py`).
+"""Stores message templates, and learns new ones using `learner.py`.
 
-A template is a masked message in which variable words have become `<*>`. A known template is
-recognised without learning. Only the driver learns, in the order of the log, so a template always
-has the same id in all tasks. The id is a hash of the format and the template's first message, so
-the same log always yields the same ids.
+A template is a masked message in which variable words have become `<*>`. Recognising a known
+template does not involve learning. Only the driver learns templates, in the order of the log, so a
+template has the same id in all tasks. The id is a hash of the format and the template's first
+message, so the same log always yields the same ids.
 
 Templates are stored as rows of a table, from which the learner is rebuilt. The learner depends only
 on each template's first message and current text.
@@ -22,7 +22,9 @@ from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 _log = logging.getLogger(__name__)
 
 MOST: Final = 5_000
-"""The maximum number of templates per format; beyond it, new messages get no template."""
+"""The maximum number of templates per format. Once it is reached, new messages are not assigned a
+template.
+"""
 
 
 class Template(NamedTuple):
@@ -38,7 +40,7 @@ class Template(NamedTuple):
 
 
 class Templates:
-    """The known templates, sent pickled to the tasks."""
+    """The known templates. Spark pickles this object and sends it to the tasks."""
 
     def __init__(self, known: Iterable[Template] = ()) -> None:
         self._of_format: dict[str, _OfFormat] = {}
@@ -55,9 +57,10 @@ class Templates:
         return None if found is None else found.id
 
     def learn(self, format_name: str, masked: str) -> Template | None:
-        """Return the template of a masked message, creating or generalising it if necessary.
+        """Return the template of a masked message, creating or generalising a template if
+        necessary.
 
-        Returns None if its format has `MOST` templates and none matches.
+        Returns None if the format already has `MOST` templates and none of them matches.
         """
         known = self._format(format_name)
         found = known.find(masked)
@@ -75,7 +78,7 @@ class Templates:
 
 
 class _OfFormat:
-    """The templates of one format, learnt by the learner and found by the tree of words."""
+    """The templates of one format, which the learner learns and the tree of words finds."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -98,8 +101,8 @@ class _OfFormat:
         return None if found is None else self._templates[found]
 
     def learn(self, masked: str, number: int) -> Template:
-        """Learn a message that matches no template. `number`: the template's number, if it is
-        new."""
+        """Learn a message that matches no template. `number`: the number to assign if the template
+        is new."""
         if self._learner is None:
             self._learner = self._rebuilt()
         words = masked.split()

@@ -1,9 +1,9 @@
 """Converts the times in log lines to instants. Pure.
 
-Syslog's times have no year. The year is the latest that does not put the line after its receipt,
-with a tolerance of one day for clock differences: a line from 31 December received in January
-belongs to the previous year. Similarly, a time without a date means its latest occurrence before
-receipt, with a tolerance of an hour.
+Times in syslog have no year. The latest year is chosen in which the line would not be dated after
+its receipt, with a tolerance of one day for clock differences: a line from 31 December that is
+received in January is from the previous year. Similarly, a time without a date is taken as its
+latest occurrence before the line was received, with a tolerance of one hour.
 """
 
 from __future__ import annotations

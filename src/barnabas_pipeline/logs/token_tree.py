@@ -1,8 +1,8 @@
 """Finds the template that a message matches, using a tree of words. Pure.
 
-Each word leads to one node, and a wildcard, if present, to a second. The time therefore does not
-grow with the number of templates. Of several matching templates, the one that shares the longest
-prefix with the message is chosen.
+From each node, a word leads to at most two nodes: the node for the word itself and the node for a
+wildcard. The time for a search therefore does not grow with the number of templates. Of several
+matching templates, the one that shares the longest prefix with the message is chosen.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final
 WILDCARD: Final = "<*>"
 _Node = dict[str | None, Any]
 _END: Final = None
-"""The key of the template's number, in the node after the template's last word."""
+"""The key under which the template's number is stored in the node after the template's last word.
+"""
 
 
 class TokenTree:
@@ -29,7 +30,7 @@ class TokenTree:
         node[_END] = min(stands_for, node.get(_END, stands_for))
 
     def remove(self, words: Sequence[str], stands_for: int) -> None:
-        """Remove a template. Its nodes stay, because other templates may share them."""
+        """Remove a template. Its nodes remain, because other templates may share them."""
         node = self._root
         for word in words:
             node = node[word]

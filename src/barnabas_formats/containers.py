@@ -1,8 +1,8 @@
 """Unwraps lines written by container runtimes, in the formats json-file (Docker) and CRI
 (Kubernetes).
 
-Runtimes split a program's long line into several lines; all but the last are marked as partial.
-Pure.
+A runtime splits a long line of a program into several lines, and marks all of them except the last
+as partial. Pure.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _DOCKER: Final = '{"log":"'
 
 
 class Wrapped(NamedTuple):
-    """Holds the content of a line in a runtime's file, and whether the program's line ends
-    there."""
+    """Holds the content of a line in a runtime's file, and whether this content ends the program's
+    line."""
 
     content: str
     is_whole: bool

@@ -53,7 +53,9 @@ _ANY_WORD: Final = ("^(?:\\S+", "^(?:[^")
 
 
 class RecordStart:
-    """Applies the rule to lines. Files may share an instance: its only state is a cache."""
+    """Applies the rule to lines. Several files may share an instance, because its only state is a
+    cache.
+    """
 
     def __init__(self, formats: Sequence[Format] = ()) -> None:
         """`formats`: a user's own formats, in addition to the catalogue."""
@@ -123,8 +125,8 @@ def _heads(formats: Sequence[Format]) -> Iterator[str]:
 
 
 def _by_first_byte(heads: Sequence[str]) -> dict[int, _Pattern]:
-    """Return an expression for each possible first byte of a line; few heads begin with the same
-    byte."""
+    """Return an expression for each possible first byte of a line, because few heads begin with the
+    same byte."""
     texts = [re.sub(r"\(\?P<[a-z]+>", "(?:", head) for head in dict.fromkeys(heads)]
     found: dict[int, _Pattern] = {}
     for byte in range(256):

@@ -4,7 +4,7 @@ default.
     Nov 28, 2026 6:25:18 AM org.apache.catalina.startup.HostConfig deployDirectory
     INFO: Deployment of web application directory [/srv/shop] has finished in [215] ms
 
-The level is at the start of the second line, so the two are joined before they are matched.
+The level is at the start of the second line, so the two lines are joined before they are matched.
 """
 
 from __future__ import annotations

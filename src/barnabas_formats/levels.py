@@ -47,7 +47,7 @@ BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
         for name in names
     }
 )
-"""Maps each of `NAMES`, and names that a format must list explicitly, to a level."""
+"""Maps all `NAMES`, and also names that a format must list explicitly, to a level."""
 BY_NUMBER: Final[Mapping[int, str]] = MappingProxyType(
     dict(zip(range(10, 70, 10), reversed(LEVELS), strict=True))
 )

@@ -1,4 +1,4 @@
-"""Decodes lines of keys and values: JSON, logfmt, and the journal's export format.
+"""Decodes lines that consist of keys and values: JSON, logfmt, and the journal's export format.
 
 Each decoder returns the object in a line, or None if the line is not an object. Pure.
 """
@@ -94,7 +94,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def journal_object(record: str) -> Object | None:
-    """Return the fields of one entry. A value with several lines is preceded by its length.
+    """Return the fields of a journal entry. A value with several lines is preceded by its length.
 
     In `record`, bytes that are not UTF-8 are surrogates, because the length is in bytes.
     """

@@ -143,7 +143,8 @@ def check_protobuf() -> None:
 
 
 def level_of(number: int, text: str) -> str | None:
-    """Return our level for a severity, based on its number or, without one, on its text."""
+    """Return our level for a severity, based on its number or, if there is no number, on its text.
+    """
     if 1 <= number <= 24:
         return LEVELS[::-1][(number - 1) // 4]
     return BY_NAME.get(text.strip().upper())
@@ -247,7 +248,7 @@ def _name(of: Mapping[str, object], *keys: str) -> str | None:
 
 
 def _identifier(value: bytes, size: int) -> str | None:
-    """Return an id in hexadecimal. An invalid id counts as none (logs.proto)."""
+    """Return an id in hexadecimal. An invalid id is treated as missing (logs.proto)."""
     return value.hex() if len(value) == size and any(value) else None
 
 

@@ -1,7 +1,7 @@
 """Reads OpenTelemetry logs in JSON, without third-party packages. Pure.
 
-Besides OTLP's own forms, it accepts those of protobuf's generic JSON mapping: base64 ids, integers
-as numbers, and severities by name.
+Besides the forms that OTLP defines, this module accepts the forms of protobuf's generic JSON
+mapping: ids in base64, integers as numbers, and severities by name.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _no_json(constant: str) -> NoReturn:
 
 
 def _objects(of: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list of objects, required to read the rest of a request."""
+    """Return a list of objects. If it is invalid, the rest of the request cannot be read."""
     found = of.get(key)
     if found is None:
         return []

@@ -3,13 +3,14 @@
 Whether a record counts as *sent twice* depends on the place of its line, never on its text, because
 equal lines at two positions of a file are two hits. A collector sends a file's lines in order, from
 the start or from an earlier position, and equal keys share a partition. Within a partition,
-therefore, a file's positions only increase, and a line that is not above the highest position seen
-was sent before. That highest position is all the state per file and partition. If a topic gains
-partitions, the collector continues to use those that existed when the first line of a file was
-sent.
+therefore, a file's positions only increase, and a line at or below the highest position seen so far
+has been sent before. This highest position is the only state kept for each file and partition. If
+partitions are added to a topic, the collector continues to use the partitions that existed when the
+first line of a file was sent.
 
 A record without the collector's headers is identified by its own place in the topic. A replayed
-dead letter is identified by the dead letter's place, because the line itself was seen before.
+dead letter is identified by the place of the dead letter, because the line itself has already been
+seen.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
 
 
 def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
-    """Return each rejected line once, in schema `DEAD_LETTERS`.
+    """Return the rejected lines without duplicates, in schema `DEAD_LETTERS`.
 
     If records contain several lines, the column `record` contains the number of a line's record,
     and `letter`, unless it is null, replaces the record's value.
@@ -149,7 +150,9 @@ def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 class Headers:
-    """The headers of records; of two headers with the same name, the first one counts."""
+    """The headers of records. If a record has two headers with the same name, the first one is
+    used.
+    """
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         rows = column.combine_chunks()

@@ -1,4 +1,4 @@
-"""Reports whether many of a run's records were rejected, and why. Pure.
+"""Reports whether many records in a run were rejected, and why. Pure.
 
 Any log contains a few odd lines. If more than a fifth of all records are rejected, their format is
 probably unknown, and figures based on the rest are misleading.
@@ -28,7 +28,7 @@ class Rejections(NamedTuple):
 
 
 def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejections | None:
-    """Return the rejected records, or None if they make up at most a fifth of all.
+    """Return the rejected records, or None if at most a fifth of all records were rejected.
 
     `letters`: dead letters, with the most frequent reason first.
     """
@@ -44,7 +44,7 @@ def examples(letters: Sequence[DeadLetters]) -> list[tuple[str, str, str]]:
     """Return the reason, place and start of up to three rejected records.
 
     `letters`: dead letters, with the most frequent reason first. No reason gets a second example
-    until all have one.
+    until every reason has one.
     """
     rounds = max((len(each.samples) for each in letters), default=0)
     found = [
@@ -66,7 +66,7 @@ def complaint(
 ) -> str | None:
     """Explain why a run without valid records failed, or return None for any other run.
 
-    `what`: the reader's word for a record, such as a line.
+    `what`: the word that users know for a record, such as "line".
     """
     found = many_rejected(accounts, letters)
     if found is None or accounts.valid:

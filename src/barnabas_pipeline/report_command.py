@@ -172,7 +172,7 @@ def _report(
 
 
 def _files(given: Iterable[str]) -> list[str]:
-    """Return each file that the arguments match, once."""
+    """Return the files that match the arguments, without duplicates."""
     found: dict[str, None] = {}
     for each in given:
         path = Path(each)

@@ -82,7 +82,7 @@ class Run:
             self._watch = Watch(options.alerts, workspace.tables, application.definition.name)
 
     def run(self) -> bool:
-        """Run everything; return whether all lines are accounted for.
+        """Run all steps, and return whether all lines are accounted for.
 
         Raises `ConfigError` (also if no line is valid), another `BarnabasError`, `OSError`, or an
         exception from Spark.
@@ -120,7 +120,7 @@ class Run:
 
     @contextmanager
     def _brokers(self) -> Iterator[str]:
-        """Yield the brokers' addresses: a cluster's, or those of our own broker, which runs until
+        """Yield the addresses of the brokers of a cluster, or of our own broker, which runs until
         the block ends."""
         servers = self._options.bootstrap_servers
         if servers is None:
@@ -298,7 +298,7 @@ class Run:
 
 
 class _Others:
-    """Implements `Collecting` for lines that other programs send."""
+    """Implements `Collecting` for lines that are sent by other programs."""
 
     def collect(self) -> str:
         return ""

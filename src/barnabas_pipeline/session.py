@@ -1,7 +1,7 @@
 """Creates the Spark session; no other module creates one.
 
-The settings are the same on one machine and on a cluster; only the master differs. The session may
-not be new, because Spark has only one per process.
+The settings are the same on one machine and on a cluster; only the master differs. The session is
+not necessarily new, because Spark has only one session per process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads a snapshot of the tables on disk with Arrow, all as of the same batch."""
+"""Reads a snapshot of the tables on disk with Arrow. All tables are read as of the same batch."""
 
 from __future__ import annotations
 

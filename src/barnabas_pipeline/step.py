@@ -19,11 +19,11 @@ from barnabas_pipeline.tables import Tables
 from barnabas_pipeline.work import Definition
 
 Tasks = Callable[[OnePass], Iterable[tuple[str, bytes]]]
-"""Runs the pass over the records of a batch, in any number of tasks."""
+"""Runs the pass over the records of a batch, split into any number of tasks."""
 
 
 class Send(Protocol):
-    """Sends a batch's dead letters once: see `DeadLetterTopic.send`."""
+    """Sends the dead letters of a batch exactly once (see `DeadLetterTopic.send`)."""
 
     def __call__(
         self, letters: pa.Table, batch: int, *, since: Mapping[int, int]
@@ -39,7 +39,7 @@ class Query(NamedTuple):
     send: Send
 
     def take(self, batch: int, tasks: Tasks) -> None:
-        """Process a batch, unless it is already committed.
+        """Process a batch, unless it has already been committed.
 
         Raises `ConfigError` or `NotExactlyOnce` if the tables cannot belong to this query.
         """

@@ -15,7 +15,7 @@ from types import FrameType
 
 
 class Stop:
-    """The request to end a run, and the signal that made it."""
+    """Represents a request to end a run, and the signal by which it was made."""
 
     def __init__(self) -> None:
         self._is_patient = False
@@ -32,7 +32,9 @@ class Stop:
 
     @contextmanager
     def patiently(self) -> Iterator[None]:
-        """Run a block that checks `requested` at intervals."""
+        """Run a block that checks `requested` at intervals and is not interrupted by the first
+        request.
+        """
         self._is_patient = True
         try:
             yield
@@ -40,7 +42,9 @@ class Stop:
             self._is_patient = False
 
     def wait(self, seconds: float) -> bool:
-        """Wait for this long or until an end is requested, and return whether it was."""
+        """Wait for this long, or until the end of the run is requested. Return whether it was
+        requested.
+        """
         return self.requested.wait(seconds)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

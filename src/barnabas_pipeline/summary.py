@@ -1,4 +1,4 @@
-"""Prints the steps of a run, and finally the account of its records.
+"""Prints the steps of a run, followed by an account of the run's records.
 
 Output goes to standard output; `__main__` reports errors. On a terminal, a long step shows its
 activity and duration until its final line replaces them.
@@ -71,7 +71,7 @@ class Steps:
 
 
 def account(accounts: Accounts) -> str:
-    """Return a line with the counts that shows whether they add up."""
+    """Return a line that contains the counts and shows whether they add up."""
     sign = "=" if accounts.balance else "≠"
     return (
         f"read {accounts.read:,} {sign} valid {accounts.valid:,}"

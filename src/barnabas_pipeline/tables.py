@@ -62,14 +62,14 @@ _LOG_KEPT_HOURS: Final = 1  # and back to the newest checkpoint older than this
 
 
 class Control(NamedTuple):
-    """The state of the tables after a query's batches up to this one."""
+    """The state of the tables after all batches of a query up to this one."""
 
     batch: int
     query: str  # the streaming query's id, stored in its checkpoint
     newest_s: int | None  # time of the newest line, seconds since the epoch
     versions: dict[str, int]
     dead_letters_end: dict[int, int]
-    """The end of the dead letter topic at this state, by partition."""
+    """The end offsets of the dead letter topic in this state, by partition."""
 
 
 class Tables:
@@ -253,7 +253,7 @@ class Tables:
         return Table(options, kept).commit(_CONTROL_SCHEMA, files, overwrite=True, query=query)
 
     def tidy(self) -> None:
-        """Merge small files and the parts in them. After a failure, the next call tries again."""
+        """Merge small files and the parts in them. If this fails, the next call tries again."""
         for name in self._all:
             try:
                 compact(self._options(name), self._merge_of(name))
@@ -265,7 +265,7 @@ class Tables:
                 )
 
     def _drop_old(self, versions: Mapping[str, int]) -> None:
-        """Remove old log entries, and files that no version from the last week needs.
+        """Remove old log entries, and files that are not needed by any version from the last week.
 
         After a failure, the next call tries again.
         """
@@ -302,8 +302,8 @@ class Tables:
         return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
-        """Return the newest version that contains this batch and no later one. Another driver, if
-        running, may be ahead."""
+        """Return the newest version that contains this batch but no later batch. If another driver
+        is running, it may be ahead."""
         kept = self._kept[name]
         if (known := kept.version()) is not None and kept.progress.application == batch:
             return known

@@ -72,7 +72,7 @@ class Trial(NamedTuple):
         return of_kind(self.own, self.kind)
 
     def _system(self, values: pl.Series, is_cut: pl.Series) -> list[list[dict[str, object]]]:
-        """Return the rows for each line: one row, or one for each log record in the line."""
+        """Return the rows for each line: a single row, or a row for each log record in the line."""
         # No line can have this time; use it to mark lines without one.
         received_us = time.time_ns() // 1_000_000 * 1_000 + 1
         formats = tuple(

@@ -25,7 +25,9 @@ class View(ABC):
 
     @abstractmethod
     def dataset(self, name: str) -> Any:
-        """Return a growing table as an unread Arrow dataset, or None if there is none."""
+        """Return a growing table as an Arrow dataset that has not been read, or None if the table
+        does not exist.
+        """
 
     @abstractmethod
     def reasons(self) -> Counter[str]:

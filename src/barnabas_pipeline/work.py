@@ -70,5 +70,7 @@ class Definition(Protocol):
     def layout(self) -> Layout: ...
 
     def work(self, before: View | None) -> Work:
-        """Return the work on the batch that follows this state; None means no state."""
+        """Return the work on the batch that follows this state. The state is None before the first
+        batch.
+        """
         ...

@@ -7,7 +7,8 @@
     lock           held while a run uses the directory
     cluster.id     the id of the cluster, instead of broker/, if the lines are sent to one
 
-The files belong together: without the checkpoint, the broker's log would be counted again.
+These files must be kept together: without the checkpoint, for example, all lines in the broker's
+log would be counted again.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class Workspace:
             )
 
     def check_cluster(self, cluster_id: str) -> None:
-        """Raise `ConfigError` if the lines were previously sent elsewhere: offsets are valid in
-        only one log."""
+        """Raise `ConfigError` if earlier lines were sent elsewhere, because offsets are valid only
+        in one log."""
         if self.broker.exists():
             raise ConfigError(
                 f"the tables in {self.directory} were filled from a broker that the pipeline "

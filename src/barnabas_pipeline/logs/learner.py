@@ -48,7 +48,7 @@ Outline = tuple[str, ...]
 
 def outline(words: Sequence[str]) -> Outline:
     """Return the words of a masked message, with everything that looks like a value replaced by
-    blanks.
+    `_BLANK`.
     """
     if not words:
         return ()

@@ -8,9 +8,9 @@ that follows it in the pattern, and a referrer or an agent at the end of the pat
 rest of the line. `{_}` is a column to be ignored, and may occur several times. A pattern in nginx's
 notation is translated first (`nginx_notation.py`).
 
-A line matches only if there is exactly one way to split it into these fields. The lazy and the
-greedy match of an expression are the first and last of all possible ways, in the same order. If the
-two are equal, there is only one way.
+A line matches only if there is exactly one way to split it into these fields. If all possible ways
+are put in order, the lazy match of an expression is the first of them and the greedy match is the
+last. If both matches are equal, there is only one way.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ _EXAMPLE: Final = "{time:%d/%b/%Y:%H:%M:%S %z}"
 
 
 class AccessPattern(NamedTuple):
-    """Holds a compiled pattern. `groups` are the fields, in order; ignored ones have other
-    names."""
+    """Holds a compiled pattern. `groups` are the fields, in order; ignored fields have other names.
+    """
 
     regex: str
     groups: tuple[str, ...]
@@ -93,7 +93,7 @@ class AccessPattern(NamedTuple):
     """The fields in which a backslash escapes the next character."""
     w3c: tuple[str, ...] = ()
     """The columns of the W3C format in lower case, if the pattern was created from them. A plus
-    sign in an agent then means a blank."""
+    sign in an agent then represents a blank."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ def compile_w3c(text: str) -> AccessPattern:
 
 
 def _typos(names: Sequence[str], missing: Sequence[str]) -> str:
-    """Suggest known columns in place of unknown ones."""
+    """Suggest known columns for unknown names."""
     known = (*_W3C_FIELDS, *_W3C_IGNORED, "time")
     hints = [
         f"; {name}: {near}"
@@ -193,7 +193,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def _near(name: str) -> str:
-    """Suggest a field for an unknown name, perhaps that of an nginx variable."""
+    """Suggest a field for an unknown name, which may be the name of an nginx variable."""
     if field := field_of(name).partition(":")[0]:
         return f"write {field}"
     return did_you_mean(name, NAMES)

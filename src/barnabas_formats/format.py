@@ -56,7 +56,8 @@ class Sample(NamedTuple):
 
 
 class JsonKeys(NamedTuple):
-    """Lists a format's keys in a JSON object. A dot in a key may also mean nesting."""
+    """Lists the keys that a format uses in a JSON object. A dot in a key may also indicate nesting.
+    """
 
     keys: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...] = ()

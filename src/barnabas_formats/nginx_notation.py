@@ -1,5 +1,5 @@
-"""Translates nginx's notation for access logs into ours: users can paste a pattern from nginx's
-configuration.
+"""Translates nginx's notation for access logs into ours, so that users can paste a pattern from
+their nginx configuration.
 
     log_format main '$remote_addr - $remote_user [$time_local] "$request" $status';
     {client} - {user} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status}

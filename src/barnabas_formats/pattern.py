@@ -91,8 +91,8 @@ class Pattern(NamedTuple):
     is_loose: bool = False
     """Whether the pattern also matches lines in other formats, and is therefore tried last."""
     head: str = ""
-    """The start of `regex`, up to the seconds of the time, shared by many patterns. It is empty if
-    the pattern contains no time."""
+    """The start of `regex`, up to the seconds of the time, which many patterns share. It is empty
+    if the pattern contains no time."""
 
 
 def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:

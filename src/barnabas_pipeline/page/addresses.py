@@ -3,8 +3,8 @@
     198.51.100.23                 198.51.100.x         the first 24 of 32 bits
     2001:db8:85a3::8a2e:370:7334  2001:db8:85a3::x     the first 48 of 128
 
-Malformed lines often end within an address, so partial addresses are also masked. The end of text
-that only looks like an address, such as a four-part version number, is also masked.
+Malformed lines often end within an address, so partial addresses are also masked. Text that merely
+looks like an address, such as a four-part version number, also has its end masked.
 """
 
 from __future__ import annotations

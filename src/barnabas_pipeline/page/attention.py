@@ -1,4 +1,4 @@
-"""Describes what needs attention; each page lists this before its figures. Pure."""
+"""Describes matters that need attention; each page lists them before its figures. Pure."""
 
 from __future__ import annotations
 

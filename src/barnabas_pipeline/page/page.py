@@ -24,7 +24,7 @@ class PageOptions(NamedTuple):
     made_at: datetime
     """The time at which the page was created, with the time zone."""
     refresh_s: int | None = None
-    """The interval in seconds at which an open page reloads itself, or None for never."""
+    """The interval in seconds at which an open page reloads itself, or None if it never does."""
     show_addresses: bool = False
     """Whether to show full network addresses instead of only their networks."""
 
@@ -32,7 +32,7 @@ class PageOptions(NamedTuple):
 def render(package: str, template: str, options: PageOptions, values: Mapping[str, object]) -> str:
     """Return the page as HTML.
 
-    `package`: the package with `template` in its folder `templates`.
+    `package`: the package whose folder `templates` contains `template`.
     """
     loaders = [
         PackageLoader(package),

@@ -1,7 +1,7 @@
 """Draws the parts of a page's pictures as SVG: sharp at any size, with a tooltip on every mark.
 
 A picture fills the available width on the page, and only its shapes are stretched: x coordinates
-are shares of the width (0 to 1), y coordinates and text sizes are in pixels. A label is the same
+are shares of the width (0 to 1), y coordinates and text sizes are in pixels. A label has the same
 size on a phone and on a wide screen. Colours are CSS classes, which the page's style sheet defines
 for light and dark screens.
 """
@@ -97,8 +97,8 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
 
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
-    """Return the time span of intervals that begin at these times; without any, an arbitrary
-    span."""
+    """Return the time span of the intervals that begin at these times, or an arbitrary span if
+    there are none."""
     if not times:
         nothing = datetime.fromisoformat("2001-01-01")  # without a zone, like all times in pictures
         return nothing, nothing + step
@@ -113,8 +113,8 @@ class Intervals:
         self._width = 1 / max(1, count)
 
     def area(self, tops: Sequence[float], bottoms: Sequence[float] | None, style: str) -> Markup:
-        """Fill the area between two lines of y coordinates; if `bottoms` is None, the lower is the
-        floor."""
+        """Fill the area between two lines of y coordinates. If `bottoms` is None, the lower line is
+        the floor."""
         if not tops:
             return Markup("")
         floor = [self._frame.floor] * len(tops)
@@ -128,7 +128,7 @@ class Intervals:
         return self.columns(tops, [floor] * len(tops), style)
 
     def columns(self, tops: Sequence[float], bottoms: Sequence[float], style: str) -> Markup:
-        """Draw columns between two lines, for stacking, all in one path."""
+        """Draw columns between two lines, all in one path, so that they can be stacked."""
         wide = self._width * _STRETCHED
         gap = min(1.0, wide * 0.15)
         path = "".join(

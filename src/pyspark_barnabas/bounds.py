@@ -127,7 +127,7 @@ def partition_number(text: object) -> int:
 
 
 def _whole(number: object) -> int:
-    # In Python, JSON's true and false are integers.
+    # JSON's true and false become booleans, which are integers in Python.
     if not isinstance(number, int) or isinstance(number, bool):
         raise ValueError("a whole number")
     return number

@@ -16,7 +16,7 @@ _MOST_KEPT = 4
 
 def connect(properties: Mapping[str, str]) -> SyncConsumer:
     """Return a connected consumer. Raises `NoBrokersAvailable`, which contains the address."""
-    # An offset out of range must be an error: a reset would silently lose records.
+    # An offset that is out of range must be an error, because a reset would silently lose records.
     options: dict[str, Any] = {**properties, "auto.offset.reset": "none"}
     return SyncConsumer(options.pop("bootstrap.servers"), **options)
 

@@ -69,7 +69,7 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
         self._options = options
-        # The driver creates this object, and the tasks receive it pickled.
+        # The driver creates this object, and Spark sends it pickled to the tasks.
         self._job = f"job-{uuid4()}"
         self._topic = staging.staging_topic(transactional_id_of(options, self._job))
         asyncio.run(create_staging_topic(options, self._topic))
@@ -144,8 +144,8 @@ async def commit(
             return False
         clients.producer.begin_transaction()
         await staging.copy(clients.consumer, clients.producer, place.topic, staged, _TIMEOUT_MS)
-        # As for consumers, the committed offset is the next one: the number of the next
-        # micro-batch.
+        # As with consumers, the committed offset is the next offset to process, here the number of
+        # the next micro-batch.
         token = OffsetAndMetadata(batch + 1, wanted.metadata)
         await clients.producer.send_offsets_to_transaction({place: token}, transactional_id)
         await clients.producer.commit_transaction()

@@ -53,7 +53,8 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
     Spark's connector. Otherwise, the log probably belongs to another topic with the same name, and
     the query continues at the start of the log.
     """
-    # With another id (KIP-516), this is another topic, where old offsets mean nothing.
+    # A different id (KIP-516) means that this is a different topic, in which the old offsets are
+    # not valid.
     if log.is_same is False:
         text = f"{partition.topic}: deleted and created again, with records still to read"
         return Resumed(log.start, text)
@@ -82,7 +83,8 @@ def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
     loss = first.loss or last.loss
     if not loss:
         return wanted, ""
-    # None of the range is left: any records at these offsets were written after the loss.
+    # Nothing in the range is left: if there are records at these offsets, they were written after
+    # the loss.
     if log.is_same is False or start > log.end:
         return wanted._replace(start=end), loss
     return wanted._replace(start=min(first.position, end), end=min(end, log.end)), loss

@@ -122,7 +122,8 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
         return dict(backlog)
     waiting = sorted((p for p in backlog if backlog[p]), key=lambda p: (-backlog[p], p))[:limit]
     granted = dict.fromkeys(backlog, 0)
-    # Each gets one offset, and a share of the other offsets in proportion to its remaining backlog.
+    # Each partition gets one offset, and a share of the remaining offsets in proportion to the rest
+    # of its backlog.
     spare, rest = limit - len(waiting), sum(backlog[p] - 1 for p in waiting)
     for partition in waiting:
         granted[partition] = 1 + (backlog[partition] - 1) * spare // rest if rest else 1

@@ -117,7 +117,8 @@ def read_ranges(
                 del left[partition]
                 consumer.pause(partition)
     finally:
-        # The process's next task reuses the consumer, which must stop fetching for this one.
+        # The next task in this process reuses the consumer, which must therefore stop fetching for
+        # this task.
         consumer.assign([])
 
 
@@ -166,7 +167,7 @@ def _is_there(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
     except (Unreachable, KafkaError) as error:
         if isinstance(error, KafkaError) and not error.retriable:
             raise
-        # A temporarily unavailable leader does not mean loss.
+        # If the leader is temporarily unavailable, the records are not lost.
         return True
 
 
@@ -195,7 +196,8 @@ def _present(consumer: SyncConsumer, ranges: Iterable[OffsetRange]) -> set[Topic
             partition = wanted.topic_partition
             if partition.partition in consumer.partitions_for(partition.topic):
                 found.append(wanted)
-    # Ask for all ids at once, but last: a topic recreated in the meantime has another id.
+    # Request all ids at once, and do so last, because a topic that was recreated in the meantime
+    # has a different id.
     ids = ids_of(consumer, {each.topic_partition.topic for each in found if each.topic_id})
     return {
         each.topic_partition

@@ -112,7 +112,7 @@ class _Stager:
             checked = self._intake.check(record)
             target = await self._target(checked)
             builder = builders.setdefault(target, BatchBuilder(self._codec))
-            # A record larger than a batch gets a batch to itself.
+            # A record that is larger than a batch gets a batch of its own.
             full = builder.size_bytes + checked.size_bytes > self._config.batch_size
             if full and builder.record_count:
                 await self._send(target, builder.build(), builder.record_count)

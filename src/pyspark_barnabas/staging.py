@@ -141,7 +141,8 @@ async def _copy(
     last = max(wanted)
     for at, header in iterate_batches(fetched.records):
         staged = wanted.pop(header.base_offset, None)
-        # This batch is from another attempt or micro-batch: no message lists it.
+        # This batch is from another attempt or micro-batch, because it is not listed in any commit
+        # message.
         if staged is None:
             continue
         if header.record_count != staged.rows:
@@ -150,7 +151,7 @@ async def _copy(
                 f"but {staged.rows} were staged"
             )
         await producer.send_batch(staged.target, fetched.records[at : at + header.size_bytes])
-    # The fetch has passed the last place: the batches still wanted do not exist.
+    # The fetch has passed the last place, so the batches that are still wanted do not exist.
     if wanted and fetched.next_offset > last:
         raise StagingLost(f"{place} has no batch at {min(wanted)}, where one was staged")
 

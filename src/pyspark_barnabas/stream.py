@@ -78,8 +78,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             backlog = {}
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
-        # For an unchanged offset, Spark plans no batch. A recreated topic needs one even without
-        # records, to store its new id in the checkpoint.
+        # If the offset is unchanged, Spark plans no batch. If a topic was recreated, a batch is
+        # needed even if there are no records, so that the topic's new id is stored in the
+        # checkpoint.
         if start and not starts and positions == before.positions and not _recreated(before, found):
             return start
         self._last_batch_at_ms = self._clock.monotonic_ms()

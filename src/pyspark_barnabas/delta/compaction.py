@@ -188,7 +188,8 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
     ]
     for _ in range(_ATTEMPTS):
         table = open_table(options)
-        # If another writer has merged or replaced any of the files, its rows may be elsewhere.
+        # If another writer has merged or replaced any of the files, their rows may now be in other
+        # files.
         if table is None or not set(old) <= set(_small_files(table)):
             break
         names = table.metadata().partition_columns

@@ -111,7 +111,7 @@ class FileWriter:
         columns = [partition_texts(batch.column(name), name) for name in self._partition_by]
         keys = pa.StructArray.from_arrays(columns, names=[str(at) for at in range(len(columns))])
         distinct = dict.fromkeys(tuple(each.values()) for each in keys.to_pylist())
-        # All rows belong to one partition; nothing has to be copied.
+        # All rows are in the same partition, so no rows have to be copied.
         if len(distinct) == 1:
             yield next(iter(distinct)), None
             return

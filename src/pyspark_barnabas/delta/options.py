@@ -56,7 +56,7 @@ def delta_options(given: Mapping[str, str]) -> DeltaOptions:
     if version is not None and app_id is None:
         raise ConfigError("option txnVersion needs txnAppId, the application of that version")
     return DeltaOptions(
-        # Tasks may have a different working directory from the driver's.
+        # The working directory of a task may differ from the driver's.
         path if "://" in path or path.startswith("file:") else str(Path(path).absolute()),
         _columns(options.get("partitionBy")),
         options.parse("mergeSchema", boolean, False),

@@ -45,8 +45,8 @@ def existing_table(options: DeltaOptions) -> DeltaTable:
     parts = urlsplit(options.path)
     is_local = parts.scheme in ("", "file")
     path = Path(url2pathname(parts.path) if parts.scheme else options.path)
-    # Otherwise, deltalake would report a file in its own words, and a missing directory in either
-    # of two ways.
+    # Otherwise, deltalake would use its own error message for a file, and one of two different
+    # messages for a missing directory.
     table = None if is_local and not path.is_dir() else open_table(options)
     if table is None:
         raise ConfigError(f"{options.path}: there is no Delta table")

@@ -121,7 +121,8 @@ class Table:
                     self._add(table, schema, files, properties, overwrite=overwrite)
             except CommitFailedError as error:
                 came_first = in_one_line(error)
-                # Other failures raise the same error; only a newer version proves a lost race.
+                # Other failures raise the same error, so only a newer version proves that the race
+                # was lost.
                 if not self._is_newer(table):
                     raise BarnabasError(f"{self._options.path}: {came_first}") from error
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
@@ -285,8 +286,8 @@ class Table:
                 compact(self._options)
             if vacuums:
                 vacuum(table)
-        # Another writer may have changed the table in the meantime; it is enough to try again next
-        # time.
+        # Another writer may have changed the table in the meantime. It is sufficient to try again
+        # after the next commit.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning(
                 "%s: maintenance failed and will be retried later: %s",

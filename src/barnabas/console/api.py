@@ -1,4 +1,4 @@
-"""Handles the paths below `/api/`: parameters in, shapes out."""
+"""Handles requests for paths below `/api/`: parses the parameters and returns shapes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ _MOST_MESSAGES: Final = 500
 _MOST_EVENTS: Final = 1_000
 _PAGE_EVENTS: Final = 50
 _MOST_ENDS: Final = 500
-"""The maximum partitions per topic whose replicas are asked for their log ends."""
+"""The maximum number of partitions of a topic whose replicas are asked for their log end offsets.
+"""
 MOST_STREAMS: Final = 32
 _ALIVE_S: Final = 10.0
 _STARTS: Final = ("latest", "earliest", "time", "before", "after")
@@ -55,7 +56,7 @@ _CONTINUED: Final = ("before", "after")
 
 
 class Api:
-    """Answers from the state of a `ClusterWatch`; only some pages query the brokers."""
+    """Answers requests from the state of a `ClusterWatch`; only some pages query the brokers."""
 
     def __init__(self, watch: ClusterWatch, closing: asyncio.Event) -> None:
         """`closing` is set when the console stops, which ends all streams."""
@@ -67,7 +68,7 @@ class Api:
         self._streams = 0
 
     def forget(self) -> None:
-        """Drop cached answers, because the cluster has changed."""
+        """Drop the cached answers after the cluster has changed."""
         self._details.forget()
         self._overview.forget()
 
@@ -291,7 +292,7 @@ def _partition(request: Request) -> int | None:
 
 
 def _offsets(request: Request) -> tuple[int | None, ...]:
-    """Return the offset of each partition. Raises a `WebProblem` if there is none."""
+    """Return the given offset of each partition. Raises a `WebProblem` if no offset is given."""
     given = request.query_params.get("offsets", "")
     if not given.strip("."):
         raise WebProblem(400, "offsets: needs an offset of each partition, such as offsets=12.7.3")

@@ -1,4 +1,5 @@
-"""Assembles the web application: routes, errors and the guard in front of them."""
+"""Assembles the web application from its routes, its error handlers and the guard in front of them.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ def application(
     options: Mapping[str, Any] | None = None,
     folders: Sequence[Path] = (),
 ) -> ASGIApp:
-    """Return the application; `names` are the accepted host names. With `options` (a client's), it
-    may also change the cluster. `folders` are those of pipelines, whose pages it serves.
+    """Return the application. It accepts the host names in `names`. If client `options` are given,
+    the application may also change the cluster. `folders` are the pipeline folders whose pages it
+    serves.
     """
     app = cluster_application(watch, closing, options, folders=folders)
     return Guard(app, names, may_write=options is not None)
@@ -50,7 +52,7 @@ def cluster_application(
     user: str = "",
     folders: Sequence[Path] = (),
 ) -> ASGIApp:
-    """Return the application without its guard; `user` is the one who has signed in."""
+    """Return the application without its guard. `user` is the name of the signed-in user."""
     api, files = Api(watch, closing), StaticFiles()
     clients, pipelines = ClientApi(watch), PipelineApi(folders)
     writer = None if options is None else Writer(watch.servers, options, api.forget, user)
@@ -99,7 +101,7 @@ def cluster_application(
 
 
 def error_handlers() -> dict[Any, Any]:
-    """Return how errors are answered, by their classes."""
+    """Return the handlers for errors, by error class."""
     return {
         HTTPException: _not_found,
         WebProblem: _failed,
@@ -118,12 +120,12 @@ async def _no_actions(_: Request) -> Response:
 
 
 def answering(answer: Answer) -> ASGIApp:
-    """Return an endpoint that nobody's watch depends on."""
+    """Return an endpoint that does not count as watching the cluster."""
     return _Endpoint(answer, None)
 
 
 class _Endpoint:
-    """Calls one handler, and notes that somebody is watching."""
+    """Calls a handler and records that somebody is watching."""
 
     def __init__(self, answer: Answer, watch: ClusterWatch | None) -> None:
         self._answer = answer

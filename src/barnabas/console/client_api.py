@@ -15,7 +15,7 @@ from barnabas.console.watch import CLIENTS, ClusterWatch
 
 
 class ClientApi:
-    """Answers from the latest looks, and never queries the brokers itself."""
+    """Answers requests from the latest polls. It never queries the brokers itself."""
 
     def __init__(self, watch: ClusterWatch) -> None:
         self._watch = watch

@@ -1,7 +1,8 @@
-"""Finds out which client an event is about, from the names in its text. Pure.
+"""Finds the client that an event refers to, from the names in the event's text. Pure.
 
-An event has no field for its client. Brokers put the client's id or host at a fixed place in the
-text, and its cause last, so a name that a client has chosen cannot be taken for another one's.
+An event has no field for the client. Brokers put the client's id or host at a fixed place in the
+text and the cause at the end, so a name chosen by one client cannot be mistaken for the name of
+another.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _DETAILS = re.compile(r" \[listener .*?, client-id (?P<client>.+)\]")
 
 
 class Named(NamedTuple):
-    """The names of a client in an event; "" if it does not give one."""
+    """The names of a client in an event. A name that the event does not give is ""."""
 
     client_id: str = ""
     host: str = ""
@@ -52,16 +53,16 @@ def named_in(row: EventRow) -> Named:
 
 
 def plain_host(host: str) -> str:
-    """Return an address in one form: brokers put a slash before that of a member."""
+    """Normalise an address: brokers put a slash before the address of a group member."""
     return java_host(host.removeprefix("/"))
 
 
 class ClientEvents:
-    """The recent events about clients, by the names that they give."""
+    """Holds the recent events about clients, indexed by the names in the events."""
 
     def __init__(self, book: EventBook) -> None:
         self.last = book.last
-        """The number of the newest event; with a newer one, this has to be built again."""
+        """The number of the newest event. If a newer event arrives, this index must be rebuilt."""
         self.rows = book.of_kinds(KINDS, _MOST)
         self._by_name: dict[Named, list[EventRow]] = {}
         for row in self.rows:
@@ -70,7 +71,9 @@ class ClientEvents:
                 self._by_name.setdefault(name, []).append(row)
 
     def of(self, client_id: str, host: str) -> tuple[int, ClientEvent | None]:
-        """Return the number of events that name a client or its host, and the latest one."""
+        """Return the number of events that name a client or its host, and the latest of these
+        events.
+        """
         host = plain_host(host)
         names = [Named("", host)]
         # Brokers cut long names and escape odd ones, so these may be equal to another name.

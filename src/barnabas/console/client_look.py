@@ -1,7 +1,8 @@
-"""Asks the brokers for producers and quotas, while somebody looks at the clients.
+"""Queries the brokers for producers and quotas while somebody is viewing the clients.
 
-It has a loop and connections of its own, so that it does not delay other pages. Many partitions
-are asked in turns, those with the oldest figures first.
+The queries run in their own loop over their own connections, so that they do not delay other pages.
+If there are many partitions, they are queried in turns, starting with those whose figures are the
+oldest.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from barnabas.protocol.messages.describe_producers import ProducerState as WireS
 from barnabas.types import TopicPartition, by_topic
 
 MOST_AT_ONCE: Final = 500
-"""The maximum number of partitions per turn."""
+"""The maximum number of partitions queried per turn."""
 _MOST_PER_PARTITION: Final = 1_000
 _MOST_PARTITIONS: Final = 20_000
 MOST_STATES: Final = 20_000
@@ -47,31 +48,31 @@ Quotas = Mapping[QuotaEntity, Mapping[str, float]]
 
 
 class ProducersOf(NamedTuple):
-    """The answer about one partition."""
+    """Represents the answer about one partition."""
 
     at_ms: int
     states: tuple[ProducerState, ...]
     left_out: int = 0
-    """The producers that were dropped because there are too many."""
+    """The number of producers dropped because there were too many."""
     is_denied: bool = False
 
 
 class ClientSnapshot(NamedTuple):
-    """The producers of each partition that was asked, and the quotas."""
+    """Holds the producers of each queried partition, and the quotas."""
 
     producers: Mapping[TopicPartition, ProducersOf]
     producers_error: str
     quotas: Quotas
     quotas_error: str
     quotas_at_ms: int
-    """0: they have not been queried yet."""
+    """0 if the producers have not been queried yet."""
 
 
 NOTHING: Final = ClientSnapshot({}, "", {}, "", 0)
 
 
 class ClientLook:
-    """Keeps the latest answers; call `look` repeatedly, and `close`."""
+    """Keeps the latest answers. Call `look` repeatedly, and `close` at the end."""
 
     def __init__(self, servers: str, settings: Mapping[str, Any], admin: Admin) -> None:
         names, given = split(servers, settings)
@@ -88,11 +89,11 @@ class ClientLook:
             await self._cluster.close()
 
     async def look(self, look: ClusterLook, now_ms: int) -> None:
-        """Ask for the quotas, and for the producers of some partitions."""
+        """Query the quotas, and the producers of some of the partitions."""
         await asyncio.gather(self._look_at_quotas(now_ms), self._look_at_producers(look, now_ms))
 
     def fail(self, reason: str) -> None:
-        """Note why a look failed; the figures stay as they were."""
+        """Record why a poll failed; the figures remain unchanged."""
         self.known = self.known._replace(producers_error=reason)
 
     async def _look_at_quotas(self, now_ms: int) -> None:
@@ -158,12 +159,12 @@ class ClientLook:
 def next_turn(
     names: Iterable[TopicPartition], asked_at: Mapping[TopicPartition, int]
 ) -> list[TopicPartition]:
-    """Return the partitions to ask now, those first that were asked the longest ago."""
+    """Return the partitions to query now, starting with those queried the longest ago."""
     return heapq.nsmallest(MOST_AT_ONCE, names, key=lambda name: asked_at.get(name, 0))
 
 
 def _producers_of(answer: DescribeProducersPartition, now_ms: int) -> ProducersOf | None:
-    """Return a partition's producers; None if its broker is not the leader, or not ready."""
+    """Return a partition's producers, or None if the broker is not the leader or is not ready."""
     if answer.error_code:
         error = broker_error(answer.error_code, "producers")
         is_denied = isinstance(error, TopicAuthorizationFailed)
@@ -187,7 +188,9 @@ def _state(each: WireState) -> ProducerState:
 def within_bounds(
     producers: dict[TopicPartition, ProducersOf],
 ) -> dict[TopicPartition, ProducersOf]:
-    """Drop producers of the partitions with the oldest answers if there are too many in all."""
+    """If there are too many producers in total, drop those of the partitions with the oldest
+    answers.
+    """
     count = sum(len(each.states) for each in producers.values())
     if count <= MOST_STATES:
         return producers

@@ -1,4 +1,6 @@
-"""Defines the JSON of `/api/clients` and `/api/clients/producers`, in the form of `shapes`."""
+"""Defines the JSON of `/api/clients` and `/api/clients/producers`. See `shapes` for the
+conventions.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,17 @@ class ClientEvent(TypedDict):
     kind: str
     text: str
     is_by_host: bool
-    """The event names the client's host but not its client id; other clients may run there."""
+    """True if the event names the client's host but not its client id. Other clients may run on the
+    same host.
+    """
 
 
 class QuotaRow(TypedDict):
-    """A quota, as it was set."""
+    """A quota as it was configured."""
 
     user: str | None
-    """None: it is not set for users. "" stands for all users without a quota of their own; the
-    same holds for the next two."""
+    """None if the quota is not set for a user; "" is the default for users without a quota of their
+    own. The next two fields follow the same rule."""
     client_id: str | None
     ip: str | None
     key: str
@@ -38,17 +42,18 @@ class ClientRow(TypedDict):
     member: str
     instance_id: str | None
     topics: list[str]
-    """The topics of its assigned partitions."""
+    """The topics of the partitions assigned to the member."""
     partitions: int
     some: list[str]
-    """The first of its partitions, as "topic-partition"."""
+    """The first of the assigned partitions, as "topic-partition"."""
     lag: int | None
     looked_at: int
-    """When its group was queried."""
+    """The time when the member's group was queried."""
     quotas: list[QuotaRow]
-    """Those that apply unless its user has a quota: nothing tells the user of a member."""
+    """The quotas that apply unless the user has a quota. The brokers do not report a member's user.
+    """
     events: int | None
-    """Recent events that name it; None: no broker keeps events."""
+    """The number of recent events that name the member, or None if no broker keeps events."""
     last_event: ClientEvent | None
 
 
@@ -60,7 +65,9 @@ class Clients(TypedDict):
     page: int
     groups: int
     groups_known: int
-    """Groups whose members are known: many groups are queried in turns."""
+    """The number of groups whose members are known. If there are many groups, they are queried in
+    turns.
+    """
     error: str
     """Why the groups could not be listed, or ""."""
     quotas: list[QuotaRow]
@@ -69,9 +76,11 @@ class Clients(TypedDict):
     quotas_error: str
     """Why the quotas cannot be shown, or ""."""
     quotas_at: int | None
-    """When they were queried; None: not yet."""
+    """The time when the quotas were queried, or None if they have not been queried yet."""
     events: list[EventRow]
-    """The latest events of clients: throttled, denied, refused, or failed to authenticate."""
+    """The latest events about clients that were throttled or denied, were refused, or failed to
+    authenticate.
+    """
     silent: list[int]
     """As in `Events`."""
 
@@ -85,18 +94,20 @@ class OpenPart(TypedDict):
 
 
 class ProducerRow(TypedDict):
-    """A producer that partitions or a transaction coordinator know."""
+    """A producer known to partitions or to a transaction coordinator."""
 
     id: int
     epoch: int | None
     transactional_id: str | None
     state: str | None
-    """The state of its transaction, in the coordinator's word."""
+    """The state of the transaction, as the coordinator calls it."""
     started: int | None
-    """When the open transaction began."""
+    """The time when the open transaction began."""
     hangs: bool
     written_at: int | None
-    """The latest time in its batches; None: no partition that was asked knows the producer."""
+    """The latest timestamp in the producer's batches, or None if no queried partition knows the
+    producer.
+    """
     partitions: int
     some: list[str]
     open: list[OpenPart]
@@ -110,10 +121,12 @@ class Producers(TypedDict):
     page: int
     partitions: int
     partitions_known: int
-    """Partitions whose leaders have been asked; many partitions are asked in turns."""
+    """The number of partitions whose leaders have been queried. If there are many partitions, they
+    are queried in turns.
+    """
     denied: int
-    """Partitions whose producers the console's user may not see."""
+    """The number of partitions whose producers the console's user is not allowed to see."""
     left_out: int
-    """Producers that were dropped because only a limited number is kept."""
+    """The number of producers dropped because only a limited number is kept."""
     error: str
     looked_at: int | None

@@ -1,7 +1,7 @@
 """Describes clients and producers for `/api/clients`. Pure.
 
-Only what the brokers report appears: members of groups, producers with an id, and quotas. The
-protocol does not report consumers without a group, nor the host of a producer.
+Only what the brokers report is shown: group members, producers with an id, and quotas. The protocol
+reports neither consumers without a group nor the host of a producer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _MOST_TOPICS: Final = 20
 
 
 class _Member(NamedTuple):
-    """A member before its row is built, which is done only for those on the page."""
+    """Represents a member whose row has not been built yet. Rows are built only for the members on
+    the page.
+    """
 
     group: str
     lag: GroupLag
@@ -110,9 +112,9 @@ def _row(
 
 
 def quotas_of(client_id: str, host: str, quotas: Iterable[QuotaRow]) -> list[QuotaRow]:
-    """Return the quotas that apply to a client id and to its host, one of each key.
+    """Return the quotas that apply to a client id and host, at most one for each quota key.
 
-    Quotas of users take precedence over them, but no broker reports the user of a member.
+    Quotas set for the user would take precedence, but no broker reports a member's user.
     """
     found: dict[str, QuotaRow] = {}
     for row in quotas:

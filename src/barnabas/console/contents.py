@@ -1,4 +1,4 @@
-"""Converts records to text, JSON or hex that a page can safely show, truncated. Pure."""
+"""Converts records to truncated text, JSON or hex that a page can safely show. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.console.shapes import Content, Header, Message
 
 CUT_BYTES: Final = 4_096
-"""The maximum bytes of a key, a value or a header in a list."""
+"""The maximum number of bytes shown of a key, a value or a header in a list."""
 WHOLE_BYTES: Final = 1_048_576
-"""The maximum bytes on a single record's page."""
+"""The maximum number of bytes shown on the page of a single record."""
 _MOST_HEADERS: Final = 50
 _MOST_JSON_BYTES: Final = 65_536
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
@@ -22,7 +22,7 @@ _LONGEST_CHARACTER: Final = 4
 
 
 def content(value: bytes | None, most: int = CUT_BYTES) -> Content:
-    """Return a key or value, truncated to at most so many bytes."""
+    """Return a key or value, truncated to a maximum number of bytes."""
     if value is None:
         return Content(text=None, form="null", size=0, is_cut=False)
     is_cut = len(value) > most
@@ -37,7 +37,9 @@ def content(value: bytes | None, most: int = CUT_BYTES) -> Content:
 
 
 def _text(value: bytes, *, is_cut: bool) -> str | None:
-    """Return the text, or None if it is not UTF-8; the last character may be cut in half."""
+    """Return the decoded text, or None if the bytes are not UTF-8. The last character may be
+    incomplete.
+    """
     try:
         text = value.decode()
     except UnicodeDecodeError as error:
@@ -63,7 +65,9 @@ def _refuse(name: str) -> NoReturn:
 
 
 def message(record: ConsumerRecord, most: int = CUT_BYTES) -> Message:
-    """Return a record; with `most` above the limit of a list, it is shown with all its headers."""
+    """Return a record. If `most` exceeds the limit for lists, all headers of the record are
+    included.
+    """
     headers = record.headers if most > CUT_BYTES else record.headers[:_MOST_HEADERS]
     return Message(
         partition=record.partition,
@@ -78,7 +82,7 @@ def message(record: ConsumerRecord, most: int = CUT_BYTES) -> Message:
 
 
 def has_text(record: ConsumerRecord, wanted: bytes) -> bool:
-    """Return whether a key, a value or a header contains these bytes; "" is in every record."""
+    """Return whether a key, a value or a header contains these bytes. Every record contains b""."""
     if not wanted:
         return True
     return any(wanted in part for part in _parts(record) if part is not None)

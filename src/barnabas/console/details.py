@@ -47,14 +47,14 @@ class _Answer(NamedTuple):
 
 
 class Details:
-    """Answers questions about single topics, brokers and users."""
+    """Answers queries about single topics, brokers and users."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._answers: dict[object, _Answer] = {}
 
     def forget(self) -> None:
-        """Forget all answers, because the cluster has changed."""
+        """Forget all cached answers after the cluster has changed."""
         self._answers.clear()
 
     async def topic_configs(self, name: str) -> list[ConfigRow] | None:
@@ -76,7 +76,9 @@ class Details:
         return rows
 
     async def replica_ends(self, replicas: Mapping[TopicPartition, Sequence[int]]) -> Ends:
-        """Return the log ends of replicas, except those that do not arrive in time."""
+        """Return the log end offsets of the replicas; offsets that do not arrive in time are
+        omitted.
+        """
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 return await self._admin.replica_ends(replicas)
@@ -97,7 +99,7 @@ class Details:
         return [move_row(name, each) for name, each in found.items() if name.topic == topic]
 
     async def security(self, wanted: Paging) -> Security:
-        """Return the access rules and the users, or why they cannot be shown."""
+        """Return the ACLs and the users, or the reason why they cannot be shown."""
         acls: list[AclBinding] = []
         users: dict[str, list[str]] = {}
         errors: list[str] = []
@@ -112,7 +114,7 @@ class Details:
         return security_page(acls, users, wanted, "; ".join(errors))
 
     async def explain(self, access: Access) -> AccessExplanation:
-        """Return whether the rules allow a request, or why they cannot be read."""
+        """Return whether the ACLs allow a request, or why the ACLs cannot be read."""
         wanted = rules_about(access)
         try:
             rules = await self._kept(wanted, lambda: self._admin.describe_acls(wanted))
@@ -123,7 +125,9 @@ class Details:
     async def _kept(
         self, key: object, ask: Callable[[], Awaitable[Any]], kept_s: float = _KEPT_S
     ) -> Any:
-        """Return the cached answer, or query again if it is more than a few seconds old."""
+        """Return the cached answer, or repeat the query if the answer is more than a few seconds
+        old.
+        """
         now_s = time.monotonic()
         kept = self._answers.get(key)
         if kept is not None and now_s - kept.at_s < kept_s:
@@ -163,7 +167,7 @@ def config_rows(entries: Iterable[ConfigEntry]) -> list[ConfigRow]:
 
 
 def _source_text(source: int) -> str:
-    """Return a name such as `dynamic topic`, for Kafka's DYNAMIC_TOPIC_CONFIG."""
+    """Return a name such as `dynamic topic` for a constant such as Kafka's DYNAMIC_TOPIC_CONFIG."""
     if source not in SOURCES:
         return f"unknown source {source}"
     return SOURCES[source].removesuffix("_CONFIG").replace("_", " ").lower()

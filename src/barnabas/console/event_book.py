@@ -17,7 +17,9 @@ _MOST_CHARACTERS: Final = 8_000_000
 
 
 class EventFilter(NamedTuple):
-    """Selects events; an empty field selects all. `broker` is the reporter or the subject."""
+    """Selects events; an empty field matches all events. `broker` matches the reporter or the
+    subject.
+    """
 
     kind: str = ""
     topic: str = ""
@@ -27,7 +29,9 @@ class EventFilter(NamedTuple):
     with_routine: bool = False
 
     def has(self, row: EventRow) -> bool:
-        """Return whether to show this event: a routine one only `with_routine` or by its kind."""
+        """Return whether to show this event. A routine event is shown only if `with_routine` is set
+        or its kind is selected.
+        """
         return (
             row["at"] >= self.since_ms
             and (row["kind"] == self.kind if self.kind else self._has_by_default(row))
@@ -41,14 +45,14 @@ class EventFilter(NamedTuple):
 
 
 class EventBook:
-    """The latest events, in order of arrival."""
+    """Holds the latest events, in order of arrival."""
 
     def __init__(self) -> None:
         self._rows: deque[tuple[int, EventRow]] = deque()
         self._characters = 0
         self._last = 0
         self.after: dict[int, int] = {}
-        """For the next call of `Admin.events`."""
+        """The positions to pass to the next call of `Admin.events`."""
         self.silent: list[int] = []
 
     @property
@@ -57,7 +61,7 @@ class EventBook:
         return self._last
 
     def add(self, reports: Mapping[int, BrokerEvents]) -> bool:
-        """Add what the brokers reported, and return whether anything was new."""
+        """Add the events reported by the brokers, and return whether any of them was new."""
         before = self._last
         for broker_id, event in by_time(reports):
             row = event_row(broker_id, event)
@@ -73,7 +77,7 @@ class EventBook:
         return self._last > before
 
     def newer(self, number: int, wanted: EventFilter) -> list[tuple[int, EventRow]]:
-        """Return the events after this number with their own numbers, oldest first."""
+        """Return the events after this number together with their own numbers, oldest first."""
         first = bisect_right(self._rows, number, key=lambda one: one[0])
         return [one for one in islice(self._rows, first, None) if wanted.has(one[1])]
 
@@ -88,7 +92,7 @@ class EventBook:
         return list(islice(self._matching(lambda row: row["kind"] in kinds), limit))
 
     def find(self, is_wanted: Callable[[EventRow], bool]) -> EventRow | None:
-        """Return the latest matching event, including routine events."""
+        """Return the latest matching event. Routine events are included."""
         return next(self._matching(is_wanted), None)
 
     def _matching(self, is_wanted: Callable[[EventRow], bool]) -> Iterator[EventRow]:
@@ -100,7 +104,7 @@ class EventBook:
 
 
 def event_row(broker_id: int, event: Event) -> EventRow:
-    """Return an event that a broker has reported."""
+    """Return the row for an event reported by a broker."""
     return EventRow(
         at=event.at_ms,
         reporter=broker_id,

@@ -17,17 +17,17 @@ from barnabas.errors import BarnabasError
 
 
 class Sent(NamedTuple):
-    """An event; the browser sends the last `number` when it reconnects."""
+    """Encode an event. When the browser reconnects, it sends the last `number` that it received."""
 
     value: Mapping[str, Any]
     number: int | None = None
 
 
 class EventStream:
-    """A response that never ends by itself.
+    """A response that does not end by itself.
 
-    Its source yields events, and None now and then, so that a viewer who has gone is noticed. An
-    error of the source is sent as an event named `problem`, and ends the stream.
+    The source yields events, and yields None from time to time so that a disconnected viewer is
+    noticed. An error raised by the source is sent as an event named `problem` and ends the stream.
     """
 
     def __init__(self, source: AsyncGenerator[Sent | None, None], closing: asyncio.Event) -> None:

@@ -1,7 +1,7 @@
 """Finds what needs human attention, with the cause if a broker's event states it. Pure.
 
-A finding states only what was seen. Its cause is the text of an event about the same partition,
-broker or group; without one, it is empty.
+A finding states only what was observed. Its cause is the text of an event about the same partition,
+broker or group, or empty if there is no such event.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BEHIND: Final[dict[State, tuple[Severity, str]]] = {
 
 
 class Known(NamedTuple):
-    """Holds what is known about a cluster, from looks of different kinds."""
+    """Holds what is known about a cluster from several kinds of polls."""
 
     look: ClusterLook
     disks: DiskLook
@@ -51,7 +51,7 @@ class Known(NamedTuple):
 
 
 def findings(known: Known, now_ms: int) -> list[Finding]:
-    """Return what needs human attention, the most severe first."""
+    """Return what needs human attention, starting with the most severe finding."""
     found = [
         *_controller(known),
         *_brokers(known),
@@ -183,7 +183,7 @@ def _cause(event: EventRow | None) -> str:
 
 
 def _groups(lags: Iterable[GroupLag], events: EventBook) -> Iterator[Finding]:
-    """Yield the groups that need human attention, up to a limit per state."""
+    """Yield the groups that need human attention, up to a maximum number for each state."""
     by_state: dict[State, list[GroupLag]] = {}
     for lag in lags:
         by_state.setdefault(lag.together.state, []).append(lag)
@@ -210,7 +210,9 @@ def _groups(lags: Iterable[GroupLag], events: EventBook) -> Iterator[Finding]:
 
 
 def _rebalances(events: EventBook, now_ms: int) -> Iterator[Finding]:
-    """Yield the groups that have rebalanced often within a minute, with their last cause."""
+    """Yield the groups that have rebalanced often within a minute, with the cause of the last
+    rebalance.
+    """
     counts = Counter(
         row["group"]
         for _, row in events.newer(0, EventFilter("group-generation", since_ms=now_ms - 60_000))
@@ -227,10 +229,12 @@ def _rebalances(events: EventBook, now_ms: int) -> Iterator[Finding]:
 
 
 def _stop_cause(events: EventBook, group: GroupDescription) -> str:
-    """Return why the group's members are those that it has, or "" if no event is about them.
+    """Return the cause of the group's current membership, or "" if there is no event about the
+    group.
 
-    A group stops when its last generation has no member that reads the partition. If the event of
-    that generation has not arrived yet, the last known event tells of an earlier one.
+    A group is reported as stopped when its last generation has no member that reads the partition.
+    If the event for this generation has not arrived yet, the last known event describes an earlier
+    generation.
     """
     event = _last_generation(events, group.group_id)
     if event is None:
@@ -249,7 +253,7 @@ def _last_generation(events: EventBook, group_id: str) -> EventRow | None:
 _GENERATION: Final = re.compile(
     r": generation -?\d+ -> \d+ in \d+ ms, (?:empty|(?P<members>\d+) members?):"
 )
-"""How a broker's text about a generation goes on after the name of the group."""
+"""Matches the text that follows the group name in a broker's event about a generation."""
 
 _STATES: Final = {
     State.STUCK: "is stuck",

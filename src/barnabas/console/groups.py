@@ -19,7 +19,7 @@ _RANKS: Final = {state.value: state.severity for state in State}
 
 
 def group_row(listing: GroupListing, look: GroupLook) -> GroupRow:
-    """Return the row of a group, with its lag from the last look at it."""
+    """Return the row of a group, with its lag from the last poll of the group."""
     lag = look.lags.get(listing.group_id)
     row = GroupRow(
         id=listing.group_id,
@@ -62,7 +62,7 @@ SORTS: Final = tuple(_KEYS)
 
 
 def group_list(look: GroupLook, wanted: Paging) -> Groups:
-    """Return one page of groups; those without a value in the sort column come last."""
+    """Return one page of groups. Groups without a value in the sort column come last."""
     rows = [
         group_row(listing, look)
         for group_id, listing in sorted(look.listings.items())
@@ -73,19 +73,19 @@ def group_list(look: GroupLook, wanted: Paging) -> Groups:
 
 
 def behind(lags: Iterable[GroupLag]) -> int:
-    """Return the number of groups known to be worse than steady."""
+    """Return the number of groups known to be in a worse state than steady."""
     return sum(lag.together.state.severity > State.UNKNOWN.severity for lag in lags)
 
 
 def readers_of(topic: str, lags: Iterable[GroupLag]) -> list[str]:
-    """Return the groups that read a topic, or have committed offsets in it."""
+    """Return the groups that read a topic or have committed offsets for it."""
     return sorted(
         lag.group.group_id for lag in lags if any(name.topic == topic for name in lag.verdicts)
     )
 
 
 def member_rows(lag: GroupLag) -> list[Member]:
-    """Return the members of a group, with the sum of their lags."""
+    """Return the members of a group, each with its total lag."""
     verdicts: dict[str, list[Verdict]] = {}
     for verdict in lag.verdicts.values():
         verdicts.setdefault(verdict.sample.member or "", []).append(verdict)
@@ -109,7 +109,7 @@ def member_rows(lag: GroupLag) -> list[Member]:
 
 
 def partition_rows(lag: GroupLag) -> list[GroupPartition]:
-    """Return a row for each partition that a group reads."""
+    """Return a row for each partition read by a group."""
     return [_partition_row(name, each) for name, each in sorted(lag.verdicts.items())]
 
 

@@ -1,9 +1,9 @@
 """Guards the console: refuses requests, and adds headers to every response.
 
-Unless its users sign in, the console has no authentication, and shows what its user may see. A page
-of another origin must not read it: its name may point to this machine (DNS rebinding), so only
-known names are answered. IP addresses are always answered, because nobody can register one as a
-name of their own.
+Unless its users sign in, the console has no authentication and shows everything that its own user
+may see. A page from another origin must not be able to read this: the name of that origin may
+resolve to this machine (DNS rebinding), so the console answers only requests for known host names.
+Requests for IP addresses are always answered, because nobody can register an IP address as a name.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from barnabas.console.problem import WebProblem
 
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 MOST_ADDRESS_BYTES: Final = 16_384
-"""The maximum bytes in a path with its parameters, which may list the offsets of 1,000
+"""The maximum number of bytes in a path with its parameters, which may include the offsets of 1,000
 partitions."""
 ACTION_PATH: Final = "/api/actions/"
-"""The addresses below it change the cluster, so they are only sent to."""
+"""Requests to paths below this prefix change the cluster, so these paths accept only POST."""
 SIGN_IN_PATHS: Final = ("/api/session/sign-in", "/api/session/sign-out")
 _READING: Final = ("GET", "HEAD")
 _WRITING: Final = ("POST",)
@@ -59,7 +59,7 @@ class Guard:
         may_write: bool = False,
         signs_in: bool = False,
     ) -> None:
-        """`names` are the hosts, without ports, by which the console may be addressed."""
+        """`names` are the host names, without ports, by which the console may be addressed."""
         self._app = app
         self._may_write = may_write
         self._signs_in = signs_in
@@ -122,7 +122,7 @@ class Guard:
 
 
 def host_name(host: str) -> str:
-    """Return the name in a Host header, in lower case, without its port and brackets."""
+    """Return the name in a Host header in lower case, without port and brackets."""
     if host.startswith("["):
         return host[1:].partition("]")[0].casefold()
     return host.partition(":")[0].casefold().rstrip(".")

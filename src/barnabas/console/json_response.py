@@ -12,7 +12,9 @@ from barnabas.console.shapes import Problem
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the JSON of a shape. It is ASCII, so that even half a character of a name is valid."""
+    """Return the JSON of a shape. The JSON is ASCII, so it is valid even if a name contains half a
+    surrogate pair.
+    """
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 

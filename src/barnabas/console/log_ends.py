@@ -1,6 +1,6 @@
-"""Looks up where many logs begin or end, with one request to each leader.
+"""Looks up the start or end offsets of many logs, with one request to each leader.
 
-If a leader does not answer, only its own partitions are missing.
+If a leader does not answer, only the offsets of its own partitions are missing.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class LogEnds:
     async def at(
         self, look: ClusterLook, names: Iterable[TopicPartition], when_ms: int
     ) -> dict[TopicPartition, int]:
-        """Return the offset of each partition at a time, or at EARLIEST or LATEST.
+        """Return the offset of each partition at a timestamp, or at EARLIEST or LATEST.
 
-        An offset of -1 means that all records are older. Partitions without a leader, or whose
-        leader does not answer, are omitted.
+        An offset of -1 means that all records are older than the timestamp. Partitions are omitted
+        if they have no leader or if their leader does not answer.
         """
         found: dict[TopicPartition, int] = {}
 
@@ -62,7 +62,7 @@ class LogEnds:
 def by_leader(
     look: ClusterLook, names: Iterable[TopicPartition]
 ) -> dict[BrokerAddress, list[TopicPartition]]:
-    """Return the partitions that have a live leader, by its address."""
+    """Return the partitions that have a live leader, grouped by the address of the leader."""
     nodes = {
         each.broker_id: BrokerAddress(each.broker_id, each.host, each.port)
         for each in look.cluster.brokers

@@ -1,5 +1,6 @@
 """Reads a topic's records for a page, within limits on time and number. Each request uses its own
-consumer, which is closed with it; a limited number run at a time.
+consumer, which is closed at the end of the request. Only a limited number of consumers run at the
+same time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Wanted(NamedTuple):
 
     topic: str
     partition: int | None
-    """None: all partitions."""
+    """None selects all partitions."""
     start: str
     """"latest", "earliest", "time", "offset", "before" or "after"."""
     at: int
@@ -47,11 +48,12 @@ class Wanted(NamedTuple):
     limit: int
     search: bytes
     offsets: tuple[int | None, ...] = ()
-    """For "before" and "after": the offset in each of the partitions; None: not known."""
+    """For "before" and "after": the offset in each partition, or None if the offset is not known.
+    """
 
 
 class _Budget:
-    """Limits what one request reads."""
+    """Limits how much one request may read."""
 
     def __init__(self) -> None:
         self._until_s = time.monotonic() + _SEARCH_S
@@ -63,14 +65,14 @@ class _Budget:
 
 
 class MessageReader:
-    """Reads records of the cluster that a `ClusterWatch` watches."""
+    """Reads records of the cluster watched by a `ClusterWatch`."""
 
     def __init__(self, watch: ClusterWatch) -> None:
         self._watch = watch
         self._readers = 0
 
     async def read(self, wanted: Wanted) -> Messages:
-        """Return the wanted records, as far as the limits allow."""
+        """Return the matching records, as far as the limits allow."""
         names = self._names(wanted.topic, wanted.partition)
         with self._place():
             # A hung broker must not hold the request for longer than a search may take.
@@ -88,7 +90,9 @@ class MessageReader:
             pass
 
     async def one(self, name: TopicPartition, offset: int) -> Message:
-        """Return one record, uncut up to a megabyte. Raises a `WebProblem` if there is none."""
+        """Return one record, truncated only above a megabyte. Raises a `WebProblem` if the record
+        does not exist.
+        """
         self._names(name.topic, name.partition)
         with self._place():
             async with asyncio.timeout(_SEARCH_S):
@@ -109,7 +113,7 @@ class MessageReader:
     async def follow(
         self, topic: str, partition: int | None, search: bytes
     ) -> AsyncGenerator[Message | None, None]:
-        """Yield each new record that contains the text, and None now and then."""
+        """Yield each new record that contains the text, and yield None from time to time."""
         names = self._names(topic, partition)
         with self._place():
             whole = await self._whole(names)
@@ -128,7 +132,7 @@ class MessageReader:
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """Count a reader. Raises a `WebProblem` if there are too many."""
+        """Count a new reader. Raises a `WebProblem` if there are too many readers."""
         if self._readers >= MOST_READERS:
             raise WebProblem(
                 503,
@@ -159,7 +163,8 @@ class MessageReader:
             yield consumer
 
     def _names(self, topic: str, partition: int | None) -> list[TopicPartition]:
-        """Return the partitions to read. Raises a `WebProblem` if the topic has none of them."""
+        """Return the partitions to read. Raises a `WebProblem` if none of them exists in the topic.
+        """
         known = self._watch.known.look.topics.get(topic)
         if known is None:
             raise unknown_topic(topic)
@@ -173,7 +178,7 @@ class MessageReader:
         return [TopicPartition(topic, partition)]
 
     async def _whole(self, names: list[TopicPartition]) -> dict[TopicPartition, Span]:
-        """Return the current start and end of each log with a leader."""
+        """Return the current start and end offset of each log that has a leader."""
         look, ends = self._watch.known.look, self._watch.log_ends
         begin, end = await asyncio.gather(
             ends.at(look, names, EARLIEST), ends.at(look, names, LATEST)
@@ -189,7 +194,7 @@ class MessageReader:
         whole: Mapping[TopicPartition, Span],
         asked: int,
     ) -> Messages:
-        """Read backwards, in ever wider ranges, until there are enough records."""
+        """Read backwards, in increasingly wide ranges, until enough records are found."""
         window, budget = MessageWindow(wanted.limit, keeps_last=True), _Budget()
         if wanted.start == _BEFORE:
             ends = _given(wanted, whole)
@@ -232,7 +237,9 @@ class MessageReader:
         whole: Mapping[TopicPartition, Span],
         asked: int,
     ) -> Messages:
-        """Read forwards, until each partition has given enough records or has ended."""
+        """Read forwards until each partition has returned enough records or has been read to its
+        end.
+        """
         window, budget = MessageWindow(wanted.limit, keeps_last=False), _Budget()
         spans = await self._from(wanted, whole)
         read_to = await _read(consumer, wanted, spans, (window, budget))
@@ -282,7 +289,9 @@ def _given(wanted: Wanted, whole: Iterable[TopicPartition]) -> dict[TopicPartiti
 def _previous(
     older: Mapping[TopicPartition, int], whole: Mapping[TopicPartition, Span]
 ) -> dict[str, int]:
-    """Return where older records end, or nothing if no partition has any."""
+    """Return the offsets below which older records end, or nothing if no partition has older
+    records.
+    """
     if all(offset <= whole[name].begin for name, offset in older.items()):
         return {}
     return {str(name.partition): offset for name, offset in older.items()}
@@ -299,9 +308,9 @@ async def _read(
     spans: Mapping[TopicPartition, Span],
     into: tuple[MessageWindow, _Budget],
 ) -> dict[TopicPartition, int]:
-    """Add the records that contain the text, and return up to where each partition was read.
+    """Add the records that contain the text, and return how far each partition was read.
 
-    Forwards, a partition that has given as many records as are wanted is not read further.
+    When reading forwards, a partition that has returned enough records is not read any further.
     """
     window, budget = into
     read_to = {name: span.begin for name, span in spans.items()}
@@ -329,7 +338,7 @@ async def _records(
 ) -> AsyncIterator[ConsumerRecord]:
     """Yield the records of these ranges until the budget is spent.
 
-    A range ends early once `given` says that the caller has got `limit` records of it.
+    A range ends early if `given` reports that the caller has received `limit` records from it.
     """
     unread = {name: span for name, span in spans.items() if span.begin < span.end}
     consumer.assign([])  # drops what was buffered for an earlier range

@@ -1,6 +1,6 @@
-"""Keeps the first or the last records that a search reads. Pure.
+"""Keeps the first or the last records found by a search. Pure.
 
-A window holds a limited number of records, so its memory is bounded however much is read.
+A window holds a limited number of records, so memory use is bounded however many records are read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST_BYTES: Final = 32 * 1024 * 1024
 
 
 class MessageWindow:
-    """The `limit` earliest or latest of the added records, by time."""
+    """Keeps the `limit` earliest or latest of the added records, by timestamp."""
 
     def __init__(self, limit: int, *, keeps_last: bool) -> None:
         self._limit = limit
@@ -25,16 +25,17 @@ class MessageWindow:
         self._heap: list[tuple[_Key, Message]] = []
         self._bytes = 0
         self.dropped: dict[int, int] = {}
-        """The records of each partition that were added, but are not kept: the offset of the one
-        that is next to those that are."""
+        """For each partition with records that were added but not kept: the offset of the dropped
+        record that is closest to the records that are kept."""
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many records as wanted, or as much as fits into memory."""
+        """Whether the window holds as many records as requested, or as many as fit into memory."""
         return len(self._heap) >= self._limit or self._bytes >= _MOST_BYTES
 
     def add(self, record: ConsumerRecord) -> None:
-        """Add a record; if there are too many, the one at the far end is dropped."""
+        """Add a record. If the window then has too many records, the one at the far end is dropped.
+        """
         sign = self._sign
         key = (sign * record.timestamp_ms, sign * record.partition, sign * record.offset)
         if self.is_full and self._heap and key < self._heap[0][0]:

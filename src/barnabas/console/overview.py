@@ -49,7 +49,7 @@ def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
 
 
 def _lacks(known: Known) -> str:
-    """Return which permissions the console's user lacks, or ""."""
+    """Return the permissions that the console's user lacks, or ""."""
     if known.disks.is_denied:
         return _LACKS
     if not known.groups.denied:
@@ -61,23 +61,24 @@ def _lacks(known: Known) -> str:
 
 
 class AnswerCache:
-    """The last answer, which is computed at most once per poll or interval."""
+    """Caches the last answer, which is computed at most once per poll or interval."""
 
     def __init__(self, longest_s: float) -> None:
-        """An answer older than `longest_s` is never returned, even if no later poll has
-        finished."""
+        """An answer older than `longest_s` is never returned, even if no later poll has finished
+        since."""
         self._longest_s = longest_s
         self._basis: object = None
         self._at_s: float | None = None
         self._answer = b""
 
     def get(self, basis: object, now_s: float, compute: Callable[[], bytes]) -> bytes:
-        """Return the answer for this look, `basis`, which is compared by its identity."""
+        """Return the answer for this poll. `basis` identifies the poll and is compared by identity.
+        """
         if self._at_s is None or basis is not self._basis or now_s - self._at_s >= self._longest_s:
             self._answer = compute()
             self._basis, self._at_s = basis, now_s
         return self._answer
 
     def forget(self) -> None:
-        """Recompute the next answer, because the cluster has changed."""
+        """Recompute the answer at the next request, because the cluster has changed."""
         self._at_s = None

@@ -1,4 +1,4 @@
-"""Handles `/api/pipelines`, and serves the pages of pipelines below `/pipelines/`."""
+"""Handles `/api/pipelines` and serves the pipeline pages below `/pipelines/`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ _POLICY: Final = "; ".join(
         "frame-ancestors 'self'",
     )
 )
-"""A page is text from log files in a frame without scripts, in an origin of its own."""
+"""A page contains text from log files. It is shown in a frame with an origin of its own and without
+scripts.
+"""
 _TYPES: Final = {".html": "text/html", ".csv": "text/csv", ".json": "application/json"}
 
 
 class PipelineApi:
-    """Answers from files only."""
+    """Answers requests from files only."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = [PipelineFolder(path, number) for number, path in enumerate(folders)]

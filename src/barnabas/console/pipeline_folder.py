@@ -1,7 +1,7 @@
-"""Reads the output folder of a pipeline: its pages and the figures next to them.
+"""Reads the output folder of a pipeline: the pages and their figures.
 
-Whoever can write to the folder could place a link to another file there, so no symbolic link
-within the folder is followed, and nothing but regular files is read.
+Anyone who can write to the folder could place a link to another file in it. Symbolic links within
+the folder are therefore not followed, and only regular files are read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Account(NamedTuple):
 
 
 class PipelineFolder:
-    """One folder; its files are read anew whenever they have changed."""
+    """Represents one folder. Its files are read again whenever they have changed."""
 
     def __init__(self, path: Path, number: int) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class PipelineFolder:
         self._accounts: dict[str, tuple[tuple[int, int, int], _Account]] = {}
 
     def rows(self) -> list[PipelineRow]:
-        """Return a row for each page, or one that says why there is none."""
+        """Return a row for each page, or a single row that explains why there are no pages."""
         try:
             pages = self._pages()
         except FileNotFoundError:
@@ -65,7 +65,7 @@ class PipelineFolder:
         return [self._page_row(page, batch_at) for page in pages]
 
     def read(self, name: str) -> bytes:
-        """Return the content of a page or of a file next to it. Raises a `WebProblem`."""
+        """Return the content of a page or of one of the files next to it. Raises a `WebProblem`."""
         if not _SERVED.fullmatch(name) or not name.isprintable():
             raise WebProblem(404, f"there is no page {name[:100]!r} in this folder")
         try:
@@ -81,7 +81,7 @@ class PipelineFolder:
         return sorted(fit)[:MOST_PAGES]
 
     def _batch_at(self) -> int | None:
-        """Return the time of the newest commit of the tables' state."""
+        """Return the time of the newest commit to the state of the tables."""
         try:
             with _opened(self.path, *_BATCHES, is_folder=True) as log, os.scandir(log) as entries:
                 times = [each.stat(follow_symlinks=False).st_mtime_ns for each in entries]
@@ -199,7 +199,9 @@ _LINKS: Final = (20, 40)  # ENOTDIR, which a link to a folder gives, and ELOOP
 
 
 def _account_of(figures: Any) -> _Account:
-    """Return the account in the figures of a page. Raises ValueError, KeyError or TypeError."""
+    """Return the account of the records from a page's figures. Raises ValueError, KeyError or
+    TypeError.
+    """
     # Access logs have a row for all files together; other logs only have a row for each file.
     files = [row for row in figures.get("files", ()) if row["file"] == "all"][:1]
     files = files or figures["accounts"]

@@ -1,4 +1,4 @@
-"""Defines the JSON of `/api/pipelines`, in the form of `shapes`."""
+"""Defines the JSON of `/api/pipelines`. See `shapes` for the conventions."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import TypedDict
 
 
 class Reason(TypedDict):
-    """Why records were rejected."""
+    """A reason why records were rejected."""
 
     reason: str
     records: int
 
 
 class PipelineRow(TypedDict):
-    """A page that a pipeline has written, with the account of its records."""
+    """A page written by a pipeline, with the account of the records."""
 
     folder: str
-    """As given on the command line."""
+    """The folder, as given on the command line."""
     number: int
-    """The place of the folder on the command line, from 0 on."""
+    """The index of the folder on the command line, starting from 0."""
     page: str
-    """The file name of the page; "": there is none."""
+    """The file name of the page, or "" if there is no page."""
     problem: str
-    """Why the page or its account cannot be shown, and what to do; "" if both can."""
+    """Why the page or its account cannot be shown, and what to do; "" if both can be shown."""
     made_at: int | None
-    """When the page was written."""
+    """The time when the page was written."""
     batch_at: int | None
-    """When the last batch was added to the tables; None: the folder has no tables."""
+    """The time when the last batch was added to the tables, or None if the folder has no tables."""
     read: int | None
     valid: int | None
     rejected: int | None
@@ -34,12 +34,12 @@ class PipelineRow(TypedDict):
     balances: bool | None
     """Whether each record that was read has exactly one outcome."""
     reasons: list[Reason]
-    """The most common ones first, at most 20."""
+    """The most common reasons first; at most 20."""
 
 
 class Pipelines(TypedDict):
     """`/api/pipelines`."""
 
     folders: int
-    """How many folders were given on the command line."""
+    """The number of folders given on the command line."""
     pipelines: list[PipelineRow]

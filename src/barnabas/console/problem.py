@@ -21,7 +21,7 @@ from barnabas.errors import (
 )
 
 FAILURES: Final = (BarnabasError, OSError)
-"""The errors that a query to the brokers may raise; OSError includes TimeoutError."""
+"""The errors that a query to the brokers may raise. OSError covers TimeoutError."""
 
 _STATUSES: Final[tuple[tuple[tuple[type[Exception], ...], int], ...]] = (
     ((UnknownTopicOrPartition, UnknownPartition, GroupIdNotFound), 404),
@@ -33,7 +33,9 @@ _STATUSES: Final[tuple[tuple[tuple[type[Exception], ...], int], ...]] = (
 
 
 class WebProblem(Exception):
-    """A request that is refused, or that failed; the text is the `Problem` that it is answered."""
+    """Raised if a request is refused or fails. The text is sent in the `Problem` that answers the
+    request.
+    """
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -41,7 +43,7 @@ class WebProblem(Exception):
 
 
 def problem_of(error: Exception) -> WebProblem:
-    """Return the web problem for a client error or a timeout."""
+    """Return the web problem that corresponds to a client error or a timeout."""
     if isinstance(error, WebProblem):
         return error
     status = next((status for kinds, status in _STATUSES if isinstance(error, kinds)), 502)

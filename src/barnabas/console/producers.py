@@ -1,7 +1,7 @@
 """Describes producers for `/api/clients/producers`. Pure.
 
-Leaders report the producers of each partition, and coordinators the transactional ids. Both report
-the producer's id, by which they are joined.
+Leaders report the producers of each partition, and coordinators report the transactional ids. The
+two are joined by the producer id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SORTS: Final = tuple(_KEYS)
 
 
 class ProducerBook:
-    """The producers of the latest looks, joined with the transactions."""
+    """Holds the producers from the latest polls, joined with the transactions."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ProducerBook:
         self._error = "; ".join(filter(None, (clients.producers_error, transactions.error)))
 
     def page(self, wanted: Paging) -> Producers:
-        """Return one page of the producers, by id unless a sort is given."""
+        """Return one page of the producers, sorted by id unless another sort order is given."""
         answers = self._clients.producers
         rows = [row for _, row in sorted(self._rows.items()) if _matches(row, wanted.search)]
         rows = in_order(rows, _KEYS[wanted.sort], descending=wanted.descending)

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class Paging(NamedTuple):
-    """Selects and sorts the rows of a list, and one page of them."""
+    """Filters and sorts the rows of a list, and selects one page of them."""
 
     search: str
     sort: str
@@ -32,7 +32,8 @@ class Paging(NamedTuple):
 
 
 def paging(query: Mapping[str, str], sorts: Collection[str]) -> Paging:
-    """Return the parameters of a list: `search`, `sort`, `descending` and `page`, from 0 on."""
+    """Return the parameters of a list: `search`, `sort`, `descending` and `page`, counted from 0.
+    """
     return Paging(
         text(query, "search").casefold(),
         choice(query, "sort", sorts),
@@ -42,8 +43,8 @@ def paging(query: Mapping[str, str], sorts: Collection[str]) -> Paging:
 
 
 def in_order(rows: Iterable[R], key: Callable[[R], Any], *, descending: bool) -> list[R]:
-    """Sort rows, which are in order of name, by key and then by name. Rows with an unknown key
-    (None) come last.
+    """Sort rows by key. The rows must be in order of name, and rows with equal keys remain in this
+    order. Rows with an unknown key (None) come last.
     """
     known: list[R] = []
     unknown: list[R] = []
@@ -53,7 +54,7 @@ def in_order(rows: Iterable[R], key: Callable[[R], Any], *, descending: bool) ->
 
 
 def text(query: Mapping[str, str], name: str) -> str:
-    """Return a text of limited length; "" if it is missing."""
+    """Return a text of limited length, or "" if the parameter is missing."""
     value = query.get(name, "")
     if len(value) > _MOST_CHARACTERS:
         raise WebProblem(400, f"{name}: at most {_MOST_CHARACTERS} characters, not {len(value)}")
@@ -61,7 +62,7 @@ def text(query: Mapping[str, str], name: str) -> str:
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """Return whether a parameter is 1; it may also be 0, empty or missing."""
+    """Return whether a parameter is 1. Otherwise, it must be 0, empty or missing."""
     value = query.get(name, "")
     if value not in ("", "0", "1"):
         raise WebProblem(400, f"{name}={value[:40]}: give 1 or 0")
@@ -69,7 +70,9 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def choice(query: Mapping[str, str], name: str, values: Collection[str]) -> str:
-    """Return one of these values; the first if the parameter is missing."""
+    """Return the parameter, which must be one of these values. If it is missing, return the first
+    value.
+    """
     value = query.get(name, "") or next(iter(values))
     if value not in values:
         raise WebProblem(400, f"{name}={value[:40]}: give one of {', '.join(values)}")
@@ -77,7 +80,7 @@ def choice(query: Mapping[str, str], name: str, values: Collection[str]) -> str:
 
 
 def number(query: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int) -> int:
-    """Return a whole number within these bounds."""
+    """Return a whole number between these bounds."""
     value = query.get(name, "")
     return default if not value else whole(value, name, least=least, most=most)
 

@@ -1,4 +1,4 @@
-"""Runs several tasks until the first one ends."""
+"""Runs several tasks until the first one finishes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 
 async def race(*works: Coroutine[Any, Any, Any]) -> None:
-    """Run all of them concurrently until one ends, then cancel the others and wait for them. Raises
-    the first one's error, if any. Errors of the others during cancellation are dropped.
+    """Run all of them concurrently until one finishes, then cancel the others and wait for them. If
+    the first one raised an error, it is raised; errors raised by the others during cancellation are
+    ignored.
     """
     ended: asyncio.Future[asyncio.Task[Any]] = asyncio.get_running_loop().create_future()
 

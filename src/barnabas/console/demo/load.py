@@ -32,7 +32,7 @@ _HEARTBEAT_MS: Final = 500
 
 
 class Topic(NamedTuple):
-    """A topic, and its rate of records per second."""
+    """Represents a topic and the rate at which records are produced to it."""
 
     name: str
     partitions: int
@@ -42,11 +42,11 @@ class Topic(NamedTuple):
 PAGE_VIEWS: Final = Topic("page-views", 6, 200)
 ORDERS: Final = Topic("orders", 3, 40)
 INVOICES_PER_S: Final = 25
-"""The pace of one member of the group invoices, too slow for the orders."""
+"""The rate of one member of the group invoices. It is too slow to keep up with the orders."""
 
 
 class Load:
-    """Runs the producers and consumers of the demonstration until `close`."""
+    """Runs the producers and consumers of the demonstration until `close` is called."""
 
     def __init__(self, servers: str, seed: int = 1) -> None:
         self._servers = servers
@@ -68,15 +68,15 @@ class Load:
         self.join("invoices-1", "invoices", ORDERS, INVOICES_PER_S)
 
     async def close(self) -> None:
-        """Stop everything; members leave their groups."""
+        """Stop all producers and consumers. The members leave their groups."""
         self.kill_process()
         for name in [*self._tasks]:
             await self.leave(name)
 
     def join(self, member: str, group: str, topic: Topic, per_s: int | None = None) -> None:
-        """Start a member of a group, named by its client id.
+        """Start a group member with this client id.
 
-        `per_s`: the most records that it processes per second; None: no limit.
+        `per_s` is the maximum number of records processed per second; None means no limit.
         """
         self._begin(member, self._read(member, group, topic, per_s))
 
@@ -87,13 +87,13 @@ class Load:
         self._begin(member, self._crash(member, group, topic))
 
     async def leave(self, name: str) -> None:
-        """Stop a member, which leaves its group, or the producer."""
+        """Stop a member, which then leaves its group, or the producer."""
         task = self._tasks.pop(name)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     def start_process(self, group: str, topic: Topic) -> None:
-        """Start `barnabas consume` as a member of a group, in a process of its own."""
+        """Start `barnabas consume` as a group member in a separate process."""
         command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "consume"]
         command += [topic.name, "--group", group, "--bootstrap-server", self._servers]
         command += ["--consumer-property", f"session.timeout.ms={SESSION_TIMEOUT_MS}"]
@@ -102,7 +102,7 @@ class Load:
         )
 
     def kill_process(self) -> None:
-        """Kill the process of `start_process`, so that it does not leave its group."""
+        """Kill the process started by `start_process`, so that it does not leave its group."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

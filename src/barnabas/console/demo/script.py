@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class Action(Enum):
-    """Names what the demonstration does."""
+    """Names the actions of the demonstration."""
 
     JOIN = "join"
     LEAVE = "leave"
@@ -24,7 +24,9 @@ class Action(Enum):
 
 
 class Step(NamedTuple):
-    """A step: its time, its action, and where the console explains it."""
+    """Represents a step of the script: its time, its action, and the page of the console that
+    explains it.
+    """
 
     at_s: int
     action: Action
@@ -103,4 +105,4 @@ SCRIPT: Final[Sequence[Step]] = (
     ),
 )
 ROUND_S: Final = 120
-"""The length of the script, which then restarts."""
+"""The length of the script, after which it starts again."""

@@ -28,7 +28,7 @@ Report = Callable[[Step], None]
 
 
 class Stage:
-    """Runs the cluster and its load within `async with`, and the script with `play`."""
+    """Runs the cluster and its load inside `async with`, and runs the script with `play`."""
 
     def __init__(self) -> None:
         self._cluster = Cluster(3, config=_CONFIG, own_threads=True)
@@ -63,9 +63,9 @@ class Stage:
         return self._cluster.bootstrap_servers
 
     async def play(self, report: Report, pace: float = 1.0) -> None:
-        """Carry out the script once, and report each step before it is done.
+        """Run the script once, and report each step before it is carried out.
 
-        `pace`: how much faster than written; 2 means in half the time.
+        `pace` is the speed factor: with 2, the script takes half the time.
         """
         clock = asyncio.get_running_loop().time
         began_s = clock()

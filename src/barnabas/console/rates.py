@@ -1,7 +1,7 @@
 """Keeps log ends and other figures for some minutes, and computes their rates. Pure.
 
-Everything is bounded: a series has 300 values (ten minutes at a look every two seconds), and ends
-of single partitions are kept for the last few looks only.
+Memory is bounded: a series has 300 values (ten minutes at one poll every two seconds), and the end
+offsets of single partitions are kept for the last few polls only.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from barnabas.types import TopicPartition
 KEPT: Final = 300
 _MOST_SERIES: Final = 2_000
 _LOOKS: Final = 6
-"""The rate of a partition is that of the last five intervals."""
+"""The number of polls kept, so that a partition's rate covers the last five intervals."""
 
 
 class SeriesBook:
-    """Several series with shared times, such as the lag of each group."""
+    """Holds several series with shared times, such as the lag of each group."""
 
     def __init__(self) -> None:
         self._times: deque[int] = deque(maxlen=KEPT)
         self._values: dict[str, array[float]] = {}
 
     def add(self, at_ms: int, values: Mapping[str, float]) -> None:
-        """Add the values of one moment; a series that is not among them gets a gap.
+        """Add the values measured at one time. A series without a value gets a gap.
 
-        A series without any value left is forgotten, and so are new ones beyond the limit.
+        A series is forgotten once all of its values are gaps, and new series beyond the limit are
+        ignored.
         """
         for name in values:
             if name not in self._values and len(self._values) < _MOST_SERIES:
@@ -46,7 +47,7 @@ class SeriesBook:
                 del self._values[name]
 
     def series(self, name: str) -> Series:
-        """Return one series; if it is unknown, all gaps."""
+        """Return one series. An unknown series consists of gaps only."""
         own = self._values.get(name)
         values: list[float | None] = [None] * len(self._times)
         if own is not None:
@@ -54,24 +55,24 @@ class SeriesBook:
         return Series(times=list(self._times), values=values)
 
     def last(self, name: str) -> float | None:
-        """Return the last value of one series, or None."""
+        """Return the last value of a series, or None."""
         own = self._values.get(name)
         return None if own is None or isnan(own[-1]) else own[-1]
 
 
 TOTAL: Final = ""
-"""The name of the series of all topics together."""
+"""The name of the series that is the total of all topics."""
 
 
 class Growth:
-    """Log growth: records per second for partitions, topics and the cluster."""
+    """Tracks log growth in records per second, for partitions, topics and the cluster."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[int, Mapping[TopicPartition, int]]] = deque(maxlen=_LOOKS)
         self._book = SeriesBook()
 
     def add(self, at_ms: int, ends: Mapping[TopicPartition, int]) -> None:
-        """Add the ends of the logs at one moment."""
+        """Add the end offsets of the logs at one time."""
         before = self._looks[-1] if self._looks else None
         if before is not None and at_ms <= before[0]:
             return  # the clock was set back; the next look is compared with the same one
@@ -88,7 +89,7 @@ class Growth:
         self._book.add(at_ms, rates | {TOTAL: sum(rates.values())})
 
     def series(self, topic: str = TOTAL) -> Series:
-        """Return the records per second of a topic, or of all together."""
+        """Return the records per second of one topic, or of all topics together."""
         return self._book.series(topic)
 
     def of_topic(self, topic: str) -> float | None:
@@ -107,6 +108,6 @@ class Growth:
 
 
 def total(numbers: Iterable[int | None]) -> int | None:
-    """Return the sum of the known numbers; None if none is known."""
+    """Return the sum of the known numbers, or None if no number is known."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None

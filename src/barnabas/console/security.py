@@ -1,6 +1,6 @@
-"""Describes who may do what: rules, users, and why the rules allow or deny a request. Pure.
+"""Describes who may do what: the ACLs, the users, and why the ACLs allow or deny a request. Pure.
 
-`barnabas acls explain` and the console explain with the same functions.
+`barnabas acls explain` and the console share the functions that explain a decision.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OPERATIONS: Final = {
 def security_page(
     rules: Iterable[AclBinding], users: Mapping[str, Iterable[str]], wanted: Paging, error: str
 ) -> Security:
-    """Return a page of the rules and the users whose names contain the text that is searched."""
+    """Return a page of the ACLs and the users whose names contain the search text."""
 
     def is_wanted(*names: str) -> bool:
         return any(wanted.search in name.casefold() for name in names)
@@ -65,7 +65,7 @@ def security_page(
 
 
 def access_of(query: Mapping[str, str]) -> Access:
-    """Return the request that is to be explained. Raises a `WebProblem`."""
+    """Return the request to explain. Raises a `WebProblem`."""
     kind = parse_code(ResourceType, choice(query, "type", tuple(_OPERATIONS)))
     operation = choice(query, "operation", _OPERATIONS[pascal_name(kind)])
     principal = text(query, "principal")
@@ -88,12 +88,13 @@ def access_of(query: Mapping[str, str]) -> Access:
 
 
 def rules_about(access: Access) -> AclFilter:
-    """Return the filter for all rules that could decide: literal, prefixed and '*' rules."""
+    """Return the filter that matches every ACL that could decide: literal, prefixed and '*' ACLs.
+    """
     return AclFilter(access.resource.resource_type, access.resource.name, PatternType.MATCH)
 
 
 def explanation(access: Access, rules: Iterable[AclBinding]) -> AccessExplanation:
-    """Return whether these rules allow a request, and why."""
+    """Return whether these ACLs allow a request, and why."""
     found = explain(access, rules)
     return AccessExplanation(
         error="",
@@ -104,12 +105,12 @@ def explanation(access: Access, rules: Iterable[AclBinding]) -> AccessExplanatio
 
 
 def unexplained(error: Exception) -> AccessExplanation:
-    """Return the answer if the rules cannot be read."""
+    """Return the answer for ACLs that cannot be read."""
     return AccessExplanation(error=why_hidden(error), allowed=None, lines=[], rule=None)
 
 
 def why_hidden(error: Exception) -> str:
-    """Return why rules or users cannot be shown."""
+    """Return why the ACLs or the users cannot be shown."""
     if isinstance(error, ClusterAuthorizationFailed):
         return "the console's user lacks the permission Describe on the cluster"
     if isinstance(error, SecurityDisabled):
@@ -121,7 +122,7 @@ def why_hidden(error: Exception) -> str:
 
 
 def acl_row(rule: AclBinding) -> AclRow:
-    """Return a rule in Kafka's words."""
+    """Return the description of an ACL in Kafka's terms."""
     pattern, entry = rule
     return AclRow(
         principal=entry.principal,

@@ -1,4 +1,4 @@
-"""Serves the console on one socket, until a signal arrives or a caller stops it."""
+"""Serves the console on one socket until a signal arrives or the caller stops it."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ _STOP_S: Final = 2
 
 
 class Address(NamedTuple):
-    """The host and port to listen on; port 0 selects a free one."""
+    """The host and port to listen on; with port 0, the system chooses a free port."""
 
     host: str
     port: int
 
 
 class Mode(NamedTuple):
-    """Holds what the console may do in the cluster, the client options it uses, and the folders of
-    the pipelines that it shows."""
+    """Holds what the console may do in the cluster, the client options that it uses, and the
+    folders of the pipelines that it shows."""
 
     options: Mapping[str, Any]
     may_write: bool = False
     pipelines: Sequence[Path] = ()
     signs_in: bool = False
-    """Each browser gives its own user and password, which replace those of the options."""
+    """Whether users sign in with their own user name and password, which replace those in the
+    options.
+    """
 
 
 async def serve(
@@ -53,9 +55,8 @@ async def serve(
 ) -> None:
     """Serve the console of a cluster until SIGINT or SIGTERM.
 
-    `on_ready` is called with the console's URL. Raises
-    ConfigError if the address cannot be used, and a KafkaError or Unreachable if the cluster cannot
-    be reached at the start.
+    `on_ready` is called with the console's URL. Raises ConfigError if the console cannot listen on
+    the address, and a KafkaError or Unreachable if the cluster cannot be reached at the start.
     """
     stopping = asyncio.Event()
     sock = _listening(address)
@@ -102,7 +103,7 @@ async def _serve_until(
     sock: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
-    """Serve until a signal arrives or something fails."""
+    """Serve until a signal arrives or an error occurs."""
     server = _Server(
         uvicorn.Config(
             app,
@@ -129,7 +130,7 @@ async def _serve_until(
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to `serve`, which also stops the polling."""
+    """Leaves signal handling to `serve`, which also stops the polling."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

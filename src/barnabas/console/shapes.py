@@ -1,7 +1,7 @@
-"""Defines the JSON that the console's server sends to its page, one type for each address.
+"""Defines the JSON that the console's server sends to the page, with one type for each address.
 
-Times are in ms since 1970, sizes in bytes, rates per second. None means "not known", which is not
-the same as 0: the page shows a dash for it.
+Times are in ms since 1970, sizes in bytes, and rates per second. None means "not known", which is
+different from 0; the page shows a dash.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ Severity = Literal["critical", "warning", "info"]
 
 
 class Finding(TypedDict):
-    """Something that needs a person: a line of `/api/overview`, the most severe first."""
+    """A finding that needs human attention: a line of `/api/overview`, the most severe first."""
 
     severity: Severity
     what: str
-    """States the fact: "3 partitions have no leader"."""
+    """States what was observed, such as "3 partitions have no leader"."""
     why: str
-    """The cause, from an event of the cluster; "" if none is known. It is never a guess."""
+    """The cause, taken from an event of the cluster, or "" if the cause is not known. It is never a
+    guess.
+    """
     advice: str
-    """States what to do; "" if nothing is known."""
+    """States what to do, or "" if there is no advice."""
     link: str
-    """The page with the details, such as "#/topics/orders"."""
+    """The address of the page with the details, such as "#/topics/orders"."""
 
 
 class EventRow(TypedDict):
@@ -30,7 +32,7 @@ class EventRow(TypedDict):
 
     at: int
     reporter: int
-    """The broker that decided and reported this."""
+    """The broker that made the decision and reported the event."""
     sequence: int
     kind: str
     text: str
@@ -40,7 +42,7 @@ class EventRow(TypedDict):
     """-1: none."""
     group: str
     broker: int
-    """The broker that the event is about; -1: none."""
+    """The broker that the event is about, or -1 if it is not about a broker."""
     harmless: bool | None
     advice: str
     severity: Literal["INFO", "WARNING"]
@@ -54,30 +56,35 @@ class Events(TypedDict):
 
     events: list[EventRow]
     kinds: list[str]
-    """All kinds, for the filter."""
+    """All event kinds, for the filter on the page."""
     silent: list[int]
-    """Brokers that keep no events: a Kafka, or a Barnabas that denied the request."""
+    """The brokers that keep no events: Kafka brokers, and Barnabas brokers that denied the request.
+    """
 
 
 class Series(TypedDict):
-    """A rate over the last minutes: `values[i]` at `times[i]`, None where nothing was measured."""
+    """A rate over the last minutes: `values[i]` was measured at `times[i]`, and is None if nothing
+    was measured.
+    """
 
     times: list[int]
     values: list[float | None]
 
 
 class Overview(TypedDict):
-    """`/api/overview`: is the cluster well, and what needs a person?"""
+    """`/api/overview`: whether the cluster is well, and what needs human attention."""
 
     cluster_id: str
     title: str
     """The bootstrap servers, as given on the command line."""
     looked_at: int
-    """The time of the last look at the cluster; all figures below are from then."""
+    """The time of the last successful poll of the cluster, to which all figures below refer."""
     error: str
-    """Why the last look failed, or "". The other figures are then from the look before."""
+    """Why the last poll failed, or "". If it failed, the other figures are from an earlier poll."""
     lacks: str
-    """What the console's user may not see, and the permission for it; "" if nothing is known."""
+    """What the console's user is not allowed to see, and the permission required for it; "" if
+    nothing is known to be missing.
+    """
     findings: list[Finding]
     controller: int | None
     brokers: int
@@ -87,13 +94,13 @@ class Overview(TypedDict):
     under_replicated: int
     groups: int
     groups_behind: int
-    """Groups in a state worse than "steady"."""
+    """The number of groups in a worse state than "steady"."""
     size: int | None
-    """All replicas on disk."""
+    """The total size of all replicas on disk."""
     records_in: Series
-    """Records appended per second, from the growth of the partitions' ends."""
+    """The records appended per second, computed from the growth of the partitions' end offsets."""
     events: list[EventRow]
-    """The last ten."""
+    """The last ten events."""
     silent: list[int]
     """As in `Events`."""
 
@@ -109,7 +116,7 @@ class BrokerRow(TypedDict):
     leaders: int
     replicas: int
     out_of_sync: int
-    """Replicas on this broker that are not in the ISR."""
+    """The number of replicas on this broker that are not in the ISR."""
     size: int | None
     directories: list[Directory]
 
@@ -140,9 +147,9 @@ class ConfigRow(TypedDict):
 
     name: str
     value: str | None
-    """None: sensitive, so the broker does not show it."""
+    """None if the value is sensitive, because the broker does not return sensitive values."""
     source: str
-    """In Kafka's words: "default", "dynamic topic", "static broker", and so on."""
+    """The source as Kafka calls it: "default", "dynamic topic", "static broker", and so on."""
     is_default: bool
     is_read_only: bool
 
@@ -157,7 +164,9 @@ class TopicRow(TypedDict):
     leaderless: int
     under_replicated: int
     records: int | None
-    """The number of offsets between the starts and the ends: an upper bound of the records."""
+    """The number of offsets between the start and the end of the logs, which is an upper bound for
+    the number of records.
+    """
     size: int | None
     records_in: float | None
 
@@ -166,9 +175,9 @@ class Topics(TypedDict):
     """`/api/topics?search=&sort=name|partitions|records|size|rate&descending=1&internal=1&page=`."""
 
     topics: list[TopicRow]
-    """At most 100, those of the page."""
+    """The topics of this page; at most 100."""
     matching: int
-    """Topics that match the search, on all pages."""
+    """The number of topics on all pages that match the search."""
     page: int
 
 
@@ -180,7 +189,7 @@ class Replica(TypedDict):
     in_sync: bool
     is_alive: bool
     end: int | None
-    """Its log end offset; known where the broker tells it."""
+    """The log end offset of the replica, if the broker reports it."""
     size: int | None
 
 
@@ -191,7 +200,7 @@ class PartitionRow(TypedDict):
     leader: int | None
     leader_epoch: int | None
     replicas: list[Replica]
-    """In the order of the assignment: the first is preferred."""
+    """The replicas in the order of the assignment. The first replica is the preferred leader."""
     start: int | None
     high_watermark: int | None
     size: int | None
@@ -199,13 +208,13 @@ class PartitionRow(TypedDict):
 
 
 class Move(TypedDict):
-    """A partition that is being reassigned."""
+    """A partition with a reassignment in progress."""
 
     partition: int
     adding: list[int]
     removing: list[int]
     replicas: list[int]
-    """Those that it will have."""
+    """The replicas of the partition after the reassignment."""
 
 
 class TopicPage(TypedDict):
@@ -214,11 +223,11 @@ class TopicPage(TypedDict):
     topic: TopicRow
     partitions: list[PartitionRow]
     moves: list[Move] | None
-    """None: the controller has not answered in time, or it denied the request."""
+    """None if the controller did not answer in time, or if it denied the request."""
     configs: list[ConfigRow] | None
     """None: no broker has answered in time, or it denied the request."""
     groups: list[str]
-    """Groups that have committed offsets in it, or read it."""
+    """The groups that read the topic or have committed offsets for it."""
     events: list[EventRow]
     silent: list[int]
     """As in `Events`."""
@@ -226,15 +235,16 @@ class TopicPage(TypedDict):
 
 
 class Content(TypedDict):
-    """A key, a value, or the value of a header."""
+    """A record's key or value, or the value of a header."""
 
     text: str | None
-    """None: null. JSON is as it was sent; the page formats it. Bytes that are not UTF-8, or have
-    control characters other than tab, line ends and escape, are hex."""
+    """The text, or None for null. JSON is passed on unchanged, and the page formats it. Bytes are
+    shown as hex if they are not UTF-8 or if they contain control characters other than tab, line
+    ends and escape."""
     form: Literal["null", "json", "text", "hex"]
     size: int
     is_cut: bool
-    """`text` is only the beginning; the whole is at the record's own address."""
+    """True if `text` is only the beginning. The record's own address returns the whole content."""
 
 
 class Header(TypedDict):
@@ -254,31 +264,36 @@ class Message(TypedDict):
     key: Content
     value: Content
     headers: list[Header]
-    """In a list of messages at most the first 50."""
+    """The headers. A list of messages includes at most the first 50 headers of each message."""
     headers_left_out: int
 
 
 class Messages(TypedDict):
     """`/api/topics/{name}/messages?partition=&from=latest|earliest|OFFSET|time&at=MS&limit=&search=`.
 
-    `partition` may be empty: all. `from=latest` sends the last `limit` records. `from=before` and
-    `from=after` continue at `offsets=12.7..3`, one for each partition in order; an empty one is not
-    known, and is read from the end or the start. `search` is a text
-    that a key, a value or a header contains. `/api/topics/{name}/messages/stream` takes `partition`
-    and `search`, and sends each new `Message`. `/api/topics/{name}/messages/PARTITION/OFFSET` sends
-    one, uncut up to a megabyte.
+    An empty `partition` selects all partitions. `from=latest` returns the last `limit` records.
+    `from=before` and `from=after` continue at `offsets=12.7..3`, which lists the offset for each
+    partition in order; if an offset is empty, it is not known, and the partition is read from its
+    end or its start. `search` is a text that a key, a value or a header must contain.
+    `/api/topics/{name}/messages/stream` accepts `partition` and `search`, and sends each new
+    `Message`. `/api/topics/{name}/messages/PARTITION/OFFSET` returns one record, truncated only
+    above a megabyte.
     """
 
     messages: list[Message]
-    """In the order of time."""
+    """The messages in order of time."""
     scanned: int
-    """Records that were read for it."""
+    """The number of records that were read for the search."""
     is_complete: bool
-    """False: the limit of time or of records ended the search before the end of the range."""
+    """False if the search ended before the end of the range because of the limit on time or on
+    records.
+    """
     next: dict[str, int]
-    """The offset of each partition at which the next request continues, with `from=after`."""
+    """For each partition, the offset at which a request with `from=after` continues."""
     previous: dict[str, int]
-    """The offset of each partition below which `from=before` continues; {}: nothing is older."""
+    """For each partition, the offset below which a request with `from=before` continues; {} if
+    there are no older records.
+    """
 
 
 class GroupRow(TypedDict):
@@ -286,24 +301,32 @@ class GroupRow(TypedDict):
 
     id: str
     state: str
-    """The coordinator's word: Stable, Empty, PreparingRebalance, CompletingRebalance, Dead."""
+    """The state as reported by the coordinator: Stable, Empty, PreparingRebalance,
+    CompletingRebalance, Dead.
+    """
     protocol: str
     members: int | None
-    """None while the group has not been looked at: many groups are looked at in turns."""
+    """None until the group is polled for the first time. If there are many groups, they are polled
+    in turns.
+    """
     coordinator: int | None
     lag: int | None
-    """Unread records; None while they are not counted yet."""
+    """The number of unread records, or None until they have been counted."""
     lag_is_exact: bool
-    """False: at most `lag`, since markers and gaps could not all be told apart."""
+    """False if `lag` is only an upper bound, because not all markers and gaps could be
+    distinguished from records.
+    """
     seconds: float | None
     """How long the oldest unread record has waited."""
     verdict: str
-    """The worst of its partitions: "caught up", "catching up", "steady", "unknown", "falling
-    behind", "stopped", "stuck"."""
+    """The worst state of the group's partitions: "caught up", "catching up", "steady", "unknown",
+    "falling behind", "stopped", "stuck"."""
     catch_up: float | None
-    """Seconds until it has caught up at the present rate; None: never, or unknown."""
+    """The seconds until the group has caught up at its present rate, or None if it never will or if
+    this is not known.
+    """
     looked_at: int | None
-    """The time of the look that the figures are from."""
+    """The time of the poll from which the figures are taken."""
 
 
 class Groups(TypedDict):
@@ -327,7 +350,7 @@ class Member(TypedDict):
 
 
 class GroupPartition(TypedDict):
-    """Describes a group in one of its partitions."""
+    """Describes a group's progress in one partition."""
 
     topic: str
     partition: int
@@ -372,36 +395,36 @@ class TransactionRow(TypedDict):
     partitions: list[str]
     """As "topic-partition"."""
     hangs: bool
-    """Whether it has been open for longer than its timeout."""
+    """Whether the transaction has been open for longer than its timeout."""
 
 
 class Security(TypedDict):
     """`/api/security`."""
 
     error: str
-    """Why a part cannot be shown: the cluster has no authorizer, or denies the request."""
+    """Why a part cannot be shown: the cluster has no authorizer, or it denied the request."""
     acls: list[AclRow]
-    """The rules of one page."""
+    """The ACLs of one page."""
     page: int
     matching: int
     users: list[UserRow]
-    """At most the first 500."""
+    """The first users; at most 500."""
     users_matching: int
     operations: dict[str, list[str]]
-    """The operations that each type of resource has."""
+    """The operations that apply to each resource type."""
 
 
 class AccessExplanation(TypedDict):
-    """`/api/security/explain`: whether the rules allow a request, and why."""
+    """`/api/security/explain`: whether the ACLs allow a request, and why."""
 
     error: str
-    """Why the rules cannot be read."""
+    """Why the ACLs cannot be read."""
     allowed: bool | None
-    """None if no rule is about the resource: the default of the brokers decides."""
+    """None if no ACL applies to the resource, so that the brokers' default decides."""
     lines: list[str]
-    """The lines of `barnabas acls explain`; a line indented by two spaces is a command."""
+    """The output lines of `barnabas acls explain`. A line indented by two spaces is a command."""
     rule: AclRow | None
-    """The rule that decides."""
+    """The ACL that decides."""
 
 
 class AclRow(TypedDict):
@@ -426,10 +449,11 @@ class UserRow(TypedDict):
 class Problem(TypedDict):
     """The response to a failed request: status 400, 401, 403, 404, 405, 429, 502, 503 or 504.
 
-    401 means a console with sign-in but no session; 429, too many attempts to sign in. 403 means a
-    wrong `Host`, or a request that the brokers deny; 503 means too many readers at a time. An
-    action may also fail with 409 (the state has changed), 410 (the preview has expired), 411, 413
-    or 415 (an unacceptable body), or 422 (rejected by Kafka).
+    401 means that the console requires sign-in and there is no session; 429 means that there were
+    too many attempts to sign in. 403 means that the `Host` is wrong or that the brokers denied the
+    request; 503 means that too many readers are running. An action may also fail with 409 (the
+    state has changed), 410 (the preview has expired), 411, 413 or 415 (an unacceptable body), or
+    422 (rejected by Kafka).
     """
 
     error: str
@@ -437,19 +461,20 @@ class Problem(TypedDict):
 
 
 class Session(TypedDict):
-    """`/api/session`: whether users sign in, and who has.
+    """`/api/session`: whether users sign in, and who is signed in.
 
-    To sign in, `{"user": ..., "password": ...}` is sent to `/api/session/sign-in` by POST, and to
-    sign out, `{}` to `/api/session/sign-out`. Without a session, other addresses answer 401.
+    To sign in, the page sends `{"user": ..., "password": ...}` to `/api/session/sign-in` by POST;
+    to sign out, it sends `{}` to `/api/session/sign-out`. Without a session, all other addresses
+    return 401.
     """
 
     required: bool
     user: str
-    """"" if nobody has signed in."""
+    """The name of the signed-in user, or ""."""
 
 
 class Actions(TypedDict):
-    """`/api/actions`: the changes that the page may make. Without `--write`, none is enabled.
+    """`/api/actions`: the changes that the page may make. Without `--write`, no action is enabled.
 
     An action is previewed by a POST to `/api/actions/NAME/preview`, with its fields as JSON, and
     carried out by a POST to `/api/actions/NAME/apply`, with `{"token": ...}`.
@@ -457,37 +482,39 @@ class Actions(TypedDict):
 
     enabled: bool
     secret: str
-    """The value of the header `X-Barnabas-Console` in each POST; "" if nothing is enabled."""
+    """The value required in the header `X-Barnabas-Console` of each POST, or "" if no action is
+    enabled.
+    """
     names: list[str]
 
 
 class ActionChange(TypedDict):
-    """One of the changes that an action makes."""
+    """One of the changes made by an action."""
 
     what: str
     before: str | None
-    """None if it does not exist yet."""
+    """None if the object does not exist yet."""
     after: str | None
-    """None if it will no longer exist."""
+    """None if the object will no longer exist."""
     about: str
     """Further facts, such as how many bytes are copied; "" if there are none."""
 
 
 class ActionPreview(TypedDict):
-    """The changes that an action would make; none is made yet."""
+    """The changes that an action would make. None of them has been made yet."""
 
     title: str
     sentences: list[str]
     warnings: list[str]
     changes: list[ActionChange]
     token: str
-    """Applies exactly this preview, once; "" if there is nothing to change."""
+    """The token that applies exactly this preview, once; "" if there is nothing to change."""
     seconds: float
     """How long the token is valid."""
 
 
 class ActionResult(TypedDict):
-    """The changes that an action made."""
+    """The changes made by an action."""
 
     title: str
     sentences: list[str]

@@ -1,4 +1,4 @@
-"""Defines snapshots of a cluster, as polled by the console. Pure."""
+"""Defines the snapshots of a cluster that the console takes when polling. Pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ClusterLook(NamedTuple):
     cluster: ClusterDescription
     topics: Mapping[str, TopicDescription]
     ends: Mapping[TopicPartition, int]
-    """Leaders that did not answer are missing."""
+    """The end offsets. Partitions whose leaders did not answer are missing."""
     starts: Mapping[TopicPartition, int]
-    """Looked up less often than the ends."""
+    """The start offsets, which are looked up less often than the end offsets."""
     error: str = ""
-    """Why a later poll failed; the other fields are from before it."""
+    """Why a later poll failed, in which case the other fields are from before that poll."""
 
     @property
     def live(self) -> set[int]:
@@ -44,20 +44,22 @@ class DiskLook(NamedTuple):
 
     directories: Mapping[int, tuple[LogDirDescription, ...]]
     sizes: Mapping[TopicPartition, Mapping[int, int]]
-    """The bytes of each replica, by broker."""
+    """The size of each replica in bytes, by broker."""
     is_denied: bool = False
-    """The console's user may not Describe the cluster, which other looks need as well."""
+    """Whether the console's user lacks the Describe permission on the cluster, which other polls
+    need as well.
+    """
 
 
 class GroupLook(NamedTuple):
-    """The groups, and each one's last known lag; many groups are polled in turns."""
+    """The groups and their last known lags. If there are many groups, they are polled in turns."""
 
     listings: Mapping[str, GroupListing]
     lags: Mapping[str, GroupLag]
     looked_at: Mapping[str, int]
-    """When each of `lags` was looked at, in ms since 1970."""
+    """The time when each of the `lags` was determined, in ms since 1970."""
     denied: int = 0
-    """The number of listed groups that the user may not Describe."""
+    """The number of listed groups that the user is not allowed to Describe."""
     error: str = ""
 
 
@@ -71,7 +73,9 @@ class TransactionLook(NamedTuple):
 
 
 def disk_look(directories: Mapping[int, tuple[LogDirDescription, ...]]) -> DiskLook:
-    """Return these directories, with the size of each replica that is not being moved there."""
+    """Return these directories with the size of each replica, except replicas that are still being
+    moved to the directory.
+    """
     sizes: dict[TopicPartition, dict[int, int]] = {}
     for broker_id, own in directories.items():
         for directory in own:

@@ -15,11 +15,11 @@ from barnabas.console.snapshot import ClusterLook, DiskLook
 from barnabas.types import TopicPartition
 
 Ends = Mapping[TopicPartition, Mapping[int, ReplicaEnd]]
-"""The log ends of replicas, by broker; brokers that did not answer are omitted."""
+"""The log end offsets of replicas, by broker. Brokers that did not answer are omitted."""
 
 
 class Sources(NamedTuple):
-    """What is known about topics, from several kinds of polls."""
+    """Holds what several kinds of polls have found out about topics."""
 
     look: ClusterLook
     disks: DiskLook
@@ -48,7 +48,7 @@ def topic_row(topic: TopicDescription, known: Sources) -> TopicRow:
 
 
 def is_under_replicated(partition: PartitionView) -> bool:
-    """Return whether a replica of the partition is not in sync."""
+    """Return whether any replica of the partition is out of sync."""
     return len(partition.isr) < len(partition.replicas)
 
 

@@ -10,7 +10,7 @@ from barnabas.console.shapes import TransactionRow
 from barnabas.console.snapshot import TransactionLook
 
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-"""The states in which a transaction holds back read_committed consumers."""
+"""The states of a transaction in which read_committed consumers cannot read past it."""
 MOST_ROWS: Final = 1_000
 
 
@@ -20,7 +20,7 @@ def hanging(look: TransactionLook, now_ms: int) -> Iterator[TransactionDescripti
 
 
 def transaction_rows(look: TransactionLook, now_ms: int) -> list[TransactionRow]:
-    """Return the transactions, the open ones first, by id; at most 1,000."""
+    """Return at most 1,000 transactions, sorted by id, with the open ones first."""
     rows = [_row(each, look.open.get(each.transactional_id), now_ms) for each in look.listings]
     return sorted(rows, key=lambda row: (row["state"] not in OPEN, row["id"]))[:MOST_ROWS]
 

@@ -1,4 +1,4 @@
-"""Chooses which of many groups to poll next, so that each gets its turn. Pure."""
+"""Chooses which groups to poll next, so that each group gets its turn. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 MOST_AT_ONCE: Final = 100
 MOST_KEPT: Final = 2_000
-"""The maximum number of groups whose lag is kept; the oldest figures are dropped."""
+"""The maximum number of groups whose lag is kept. The oldest figures are dropped."""
 _MOST_OPEN: Final = 20
 _MOST_LISTED: Final = 30
 
@@ -19,10 +19,11 @@ def next_turn(
     opened: Iterable[str] = (),
     listed: Iterable[str] = (),
 ) -> list[str]:
-    """Return the groups to look at now: all of them if they are few.
+    """Return the groups to poll now. If there are only a few groups, all of them are polled.
 
-    Of many, those with an open page come first, then some of those that a list on view shows.
-    All others share at least half of the places, those first whose figures are the oldest.
+    If there are many groups, those whose page is open come first, followed by some of the groups in
+    lists on view. The other groups share at least half of the places, starting with those whose
+    figures are the oldest.
     """
     if len(groups) <= MOST_AT_ONCE:
         return list(groups)
@@ -38,7 +39,9 @@ def next_turn(
 
 
 def latest(looked_at: Mapping[str, int], groups: Collection[str]) -> dict[str, int]:
-    """Return when each group was polled, omitting deleted groups and the oldest entries."""
+    """Return the time when each group was polled, without deleted groups and without the oldest
+    entries.
+    """
     left = {name: at for name, at in looked_at.items() if name in groups}
     if len(left) <= MOST_KEPT:
         return left

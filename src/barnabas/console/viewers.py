@@ -1,4 +1,4 @@
-"""Tracks what is on view, since nothing else is polled often, and wakes waiting tasks."""
+"""Tracks what is on view, because other things are not polled often, and wakes waiting tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_NAMES: Final = 500
 
 
 class Viewers:
-    """Records page requests, and suspends polling while there are none."""
+    """Records page requests. Polling is suspended while there are no requests."""
 
     def __init__(self) -> None:
         self._asked_at_s = time.monotonic()
@@ -21,7 +21,7 @@ class Viewers:
         self._views = News()
 
     def ask(self) -> None:
-        """Note that somebody has asked for something."""
+        """Record that somebody has requested something."""
         self._asked_at_s = time.monotonic()
         self._asked.set()
 
@@ -45,20 +45,21 @@ class Viewers:
         ]
 
     async def wait(self) -> None:
-        """Return at once after a recent request, otherwise with the next one."""
+        """Return immediately if there was a recent request; otherwise, wait for the next request.
+        """
         while time.monotonic() - self._asked_at_s > ATTENTION_S:
             self._asked.clear()
             await self._asked.wait()
 
     async def wait_for(self, prefix: str) -> None:
-        """Return at once if a name with this prefix was viewed recently, otherwise with the next
-        one."""
+        """Return immediately if a name with this prefix was viewed recently; otherwise, wait until
+        one is viewed."""
         while not self.on_view(prefix):
             await self._views.wait(ATTENTION_S)
 
 
 class News:
-    """A recurring event; waiting tasks get the next one."""
+    """A recurring event. Waiting tasks are woken by its next occurrence."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
@@ -69,7 +70,7 @@ class News:
         current.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Return True as soon as there is news, or False at the timeout."""
+        """Return True as soon as the event occurs, or False at the timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self._next.wait()

@@ -1,9 +1,9 @@
-"""Polls a cluster while somebody watches, and keeps the latest results.
+"""Polls a cluster while somebody is watching, and keeps the latest results.
 
-Several loops run concurrently, so that a slow one does not delay the others: one for the brokers,
-topics and ends, one for the events, one for the groups and, less often, those for the log
-directories, the starts and the transactions. A page is always served from the latest successful
-polls, with the reason for any later failure.
+Several loops run concurrently, so that a slow loop does not delay the others: one for the brokers,
+topics and end offsets, one for the events, one for the groups and, less often, loops for the log
+directories, the start offsets and the transactions. A page is always served from the latest
+successful polls, together with the reason for any later failure.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ _PATIENCE: Final[Mapping[str, Any]] = {
     "request_timeout_ms": 3_000,
     "default_api_timeout_ms": 5_000,
 }
-"""A poll delayed by a hung broker must fail soon, with an error. The user's own settings override
-these."""
+"""If a broker hangs, the poll must soon fail with an error. The user's own settings override these.
+"""
 PAUSE_S: Final = 2.0
-"""The time between polls; the page requests data as often."""
+"""The time between polls. The page requests data at the same interval."""
 _CLIENT_PAUSE_S: Final = 4.0
 _SLOW_PAUSE_S: Final = 10.0
 _START_S: Final = 15.0
 _LONGEST_S: Final = 60.0
-"""A longer poll fails. The first poll of many groups is slow, since it needs metadata for all of
-their topics."""
+"""A poll that takes longer fails. The first poll of many groups is slow because it needs the
+metadata of all their topics."""
 _DENIED_MS: Final = 60_000
-"""How long a denied group is left out; its ACLs may have changed afterwards."""
+"""How long a denied group is not polled. After this time, its ACLs may have changed."""
 _MOST_ENDS: Final = 20_000
 _MOST_OPEN: Final = 200
 _COUNTED_RECORDS: Final = 1_000
 
 TOPIC, GROUP, OPEN_GROUP = "topic:", "group:", "open group:"
-"""The prefixes of what `Viewers` note: in lists, and groups that have a page of their own open."""
+"""The prefixes of the names in `Viewers`: groups in lists, and groups whose own page is open."""
 CLIENTS: Final = "clients"
-"""What `Viewers` note while somebody looks at the clients."""
+"""The name recorded in `Viewers` while somebody is viewing the clients."""
 
 
 class ClusterWatch:
-    """Watches one cluster; use it with `start` and `close`, and `run` in a task."""
+    """Watches one cluster. Call `start` and `close`, and run `run` in a task."""
 
     def __init__(self, servers: str, options: Mapping[str, Any]) -> None:
         self.settings = {**_PATIENCE, **options}
@@ -82,7 +82,7 @@ class ClusterWatch:
         self.growth = Growth()
         self.group_lags = SeriesBook()
         self.is_refused = False
-        """Whether the brokers no longer admit the user."""
+        """Whether the brokers now reject the user."""
         self._clock: Clock = SystemClock()
         self._look: ClusterLook | None = None
         self._disks = NO_DISKS
@@ -101,7 +101,7 @@ class ClusterWatch:
         return self._clock.wall_ms()
 
     async def start(self) -> None:
-        """Connect, and look at the cluster once. Raises NoBrokersAvailable, KafkaError, ..."""
+        """Connect, and poll the cluster once. Raises NoBrokersAvailable, KafkaError, ..."""
         await self.admin.start()
         try:
             await self.log_ends.start()
@@ -168,7 +168,9 @@ class ClusterWatch:
         self.growth.add(look.at_ms, ends)
 
     def _counted(self, look: ClusterLook) -> list[TopicPartition]:
-        """Return the partitions whose ends are looked up: if there are many, those on view."""
+        """Return the partitions whose end offsets are looked up. If there are many partitions, only
+        those on view are returned.
+        """
         viewed = [name for name in self.viewers.on_view(TOPIC) if name in look.topics]
         names = dict.fromkeys([*viewed, *look.topics])
         found = [
@@ -254,7 +256,7 @@ class ClusterWatch:
         self.group_lags.add(now_ms, sums)
 
     async def _denied_among(self, names: Iterable[str]) -> set[str]:
-        """Return the groups that the user may not Describe."""
+        """Return the groups that the user is not allowed to Describe."""
         denied = set()
         for name in names:
             try:
@@ -300,4 +302,6 @@ class ClusterWatch:
 
 
 def _is_shown_elsewhere(_: str) -> None:
-    """Drop the reason: the sizes stay as they were, and a broker that is missing is a finding."""
+    """Clear the reason for a failure: the sizes remain as they were, and a missing broker is
+    reported as a finding.
+    """

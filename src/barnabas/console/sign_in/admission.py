@@ -1,4 +1,6 @@
-"""Limits who comes in: how often passwords are tried, and how many sessions last how long. Pure."""
+"""Limits sign-ins and sessions: the rate of password attempts, the number of sessions and their
+lifetime. Pure.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,17 @@ T = TypeVar("T")
 
 
 class Attempts:
-    """Counts the attempts of the last minute that did not succeed."""
+    """Counts the failed attempts of the last minute."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._failures: dict[tuple[str, str], deque[float]] = {}
 
     def begin(self, address: str, user: str) -> None:
-        """Count an attempt before its outcome is known, so that parallel ones are limited too.
+        """Count an attempt before its outcome is known, so that concurrent attempts are also
+        limited.
 
-        Raises a `WebProblem` if there were too many.
+        Raises a `WebProblem` if there were too many attempts.
         """
         now_s = self._now_s()
         for key, most in (((address, user), MOST_ATTEMPTS), ((address, ""), MOST_OF_ADDRESS)):
@@ -51,7 +54,7 @@ class Attempts:
             del self._failures[next(iter(self._failures))]
 
     def forgive(self, address: str, user: str) -> None:
-        """Take back the latest attempt, which was no wrong password."""
+        """Remove the latest attempt from the count, because the password was not wrong."""
         for key in ((address, user), (address, "")):
             times = self._failures.get(key)
             if times:
@@ -68,14 +71,16 @@ class _Entry(Generic[T]):
 
 
 class SessionBook(Generic[T]):
-    """The value of each session, found by the token in the browser's cookie."""
+    """Holds the value of each session under the token in the browser's cookie."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._entries: dict[str, _Entry[T]] = {}
 
     def add(self, user: str, value: T) -> tuple[str, list[T]]:
-        """Return the token of a new session, and older sessions of this user that it replaces."""
+        """Create a session, and return its token and the older sessions of this user that it
+        replaces.
+        """
         own = [token for token, entry in self._entries.items() if entry.user == user]
         replaced = own[: max(0, len(own) - MOST_OF_USER + 1)]
         removed = [self._entries.pop(token).value for token in replaced]
@@ -84,7 +89,7 @@ class SessionBook(Generic[T]):
         return token, removed
 
     def find(self, token: str) -> T | None:
-        """Return a session that has not expired, and note that its browser has asked."""
+        """Return a session that has not expired, and record that its browser sent a request."""
         entry = self._entries.get(token)
         now_s = self._now_s()
         if entry is None or _is_over(entry, now_s):
@@ -93,7 +98,7 @@ class SessionBook(Generic[T]):
         return entry.value
 
     def remove(self, token: str) -> T | None:
-        """Remove a session and return its value, or None if there is none."""
+        """Remove a session and return its value, or None if there is no such session."""
         entry = self._entries.pop(token, None)
         return None if entry is None else entry.value
 
@@ -108,7 +113,7 @@ class SessionBook(Generic[T]):
         return [entry.value for entry in self._entries.values()]
 
     def remove_if(self, is_over: Callable[[T], bool]) -> list[T]:
-        """Remove the sessions with such a value, and return these values."""
+        """Remove the sessions that have this value, and return the removed values."""
         over = [token for token, entry in self._entries.items() if is_over(entry.value)]
         return [self._entries.pop(token).value for token in over]
 

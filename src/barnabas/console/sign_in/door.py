@@ -1,7 +1,7 @@
-"""Lets browsers sign in, and passes each request to the application of the browser's own user.
+"""Lets browsers sign in, and passes each request to the application of the signed-in user.
 
-A session lives in this process only, and its token in a cookie that no script can read and that no
-page of another site can send. Without a session, only the page's own files are served.
+A session exists only in this process. The session token is in a cookie that scripts cannot read and
+that pages of other sites cannot send. Without a session, only the page's own files are served.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ _MOST_AT_ONCE: Final = 4
 
 
 class Door:
-    """The application of a console whose users sign in; call `run` in a task, and `close`."""
+    """The application of a console whose users sign in. Run `run` in a task, and call `close` at
+    the end.
+    """
 
     def __init__(
         self, servers: str, options: Mapping[str, Any], cookie: str, *, may_write: bool
     ) -> None:
-        """Raises ConfigError if these options have no users and passwords."""
+        """Raises ConfigError if user names and passwords cannot be used with these options."""
         check_sign_in(options)
         self._servers = servers
         self._options = options
@@ -85,7 +87,7 @@ class Door:
         await session.app(scope, receive, send)
 
     async def run(self) -> None:
-        """End the sessions that have expired, until cancelled; then end all streams."""
+        """End expired sessions until cancelled, and then end all streams."""
         try:
             while True:
                 await asyncio.sleep(_SWEEP_S)
@@ -141,7 +143,7 @@ class Door:
         return response
 
     async def _opened(self, user: str, password: str) -> UserSession:
-        """Return a session that is connected. Raises a `WebProblem` or a client's error."""
+        """Return a connected session. Raises a `WebProblem` or a client error."""
         if len(self._book.values()) + self._count >= MOST_SESSIONS:
             raise WebProblem(503, "too many people are signed in; try again later")
         if self._count >= _MOST_AT_ONCE:

@@ -1,4 +1,4 @@
-"""Holds what one signed-in browser sees: a watch and an application that only it uses."""
+"""Holds the state of one signed-in browser: a watch and an application that are not shared."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ _LOGIN: Final = ("sasl_jaas_config", "sasl_plain_username", "sasl_plain_password
 
 
 class UserSession:
-    """Shares nothing with other sessions, so that nobody sees what another user may see."""
+    """Shares nothing with other sessions, so that users cannot see what only other users are
+    allowed to see.
+    """
 
     def __init__(
         self, servers: str, options: Mapping[str, Any], user: str, *, may_write: bool
     ) -> None:
-        """`options` are a client's, with this user and password."""
+        """`options` are the client options with this user and password."""
         self.user = user
         self._watch = ClusterWatch(servers, options)
         self._closing = asyncio.Event()
@@ -35,7 +37,7 @@ class UserSession:
         )
 
     async def start(self) -> None:
-        """Connect as this user. Raises a `WebProblem` if the cluster does not admit it."""
+        """Connect as this user. Raises a `WebProblem` if the cluster rejects the user."""
         try:
             await self._watch.start()
         except AUTHENTICATION_ERRORS as error:
@@ -46,11 +48,11 @@ class UserSession:
 
     @property
     def is_over(self) -> bool:
-        """Whether the cluster no longer admits the user, or the polling has failed."""
+        """Whether the cluster now rejects the user, or the polling has failed."""
         return self._watch.is_refused or (self._task is not None and self._task.done())
 
     def end_streams(self) -> None:
-        """End the responses that would not end by themselves."""
+        """End the responses that do not end by themselves."""
         self._closing.set()
 
     async def close(self) -> None:
@@ -63,13 +65,13 @@ class UserSession:
 
 
 def options_of_user(options: Mapping[str, Any], user: str, password: str) -> dict[str, Any]:
-    """Return these options with another user and password."""
+    """Return a copy of these options with another user and password."""
     given = {name: value for name, value in options.items() if name not in _LOGIN}
     return {**given, "sasl_plain_username": user, "sasl_plain_password": password}
 
 
 def check_sign_in(options: Mapping[str, Any]) -> None:
-    """Raise ConfigError unless users and passwords can be given with these options."""
+    """Raise ConfigError unless these options support user names and passwords."""
     protocol = str(options.get("security_protocol", "PLAINTEXT")).strip().upper()
     if not protocol.startswith("SASL_"):
         raise ConfigError(

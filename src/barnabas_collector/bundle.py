@@ -1,4 +1,5 @@
-"""Bundles received messages by key and headers, and encodes them together as record batches.
+"""Groups received messages with the same key and headers, and encodes them together as record
+batches.
 
 Pure.
 """
@@ -19,7 +20,7 @@ _RECORD_BYTES = 17  # maximum for the other parts: lengths, attributes and diffe
 
 
 class Origin:
-    """Holds a key and headers, encoded once for all messages that share them."""
+    """Holds a key and headers that are encoded once and shared by many messages."""
 
     __slots__ = ("encoded_headers", "encoded_key", "headers", "key", "record_bytes")
 
@@ -47,8 +48,8 @@ class Awaited(Protocol):
 
 
 class Bundle:
-    """Holds messages in order of arrival. A truncated message, or one whose sender awaits the
-    outcome, gets a bundle to itself."""
+    """Holds messages in order of arrival. A truncated message, or a message whose sender is waiting
+    for the outcome, gets its own bundle."""
 
     __slots__ = ("awaited", "came_bytes", "held_bytes", "origin", "record_bytes", "texts")
 
@@ -59,8 +60,9 @@ class Bundle:
         came_bytes: int | None = None,
         awaited: Awaited | None = None,
     ) -> None:
-        """`came_bytes`: the original size of a truncated message. `awaited`: set if the sender
-        keeps the message until it receives the outcome; its secrets have been replaced."""
+        """`came_bytes`: the original size of a truncated message. `awaited`: given if the sender
+        keeps the message until it learns the outcome. The secrets in such a message have already
+        been replaced."""
         self.awaited = awaited
         size_bytes = sum(map(len, texts))
         self.origin = origin

@@ -1,4 +1,4 @@
-"""Reports a collector's counts to Prometheus and its readiness to probes.
+"""Reports a collector's counters to Prometheus and its readiness to probes.
 
 The counters start at zero with each process. `lag_bytes` counts the unread bytes in the logs; lines
 that were read but not sent are waiting for the brokers.
@@ -19,11 +19,11 @@ from barnabas.net.metrics_page import page
 _PREFIX = "barnabas_collector_"
 _MOST_ERROR_LETTERS = 200
 STUCK_S = 10.0
-"""A part is not ready if messages have waited this long without any delivery."""
+"""A part is not ready if messages have waited this long and none has been delivered."""
 
 
 class Logs(Protocol):
-    """Provides information about the watched logs."""
+    """Reports on the watched logs."""
 
     def __len__(self) -> int: ...
 
@@ -34,7 +34,7 @@ class Logs(Protocol):
     def lag_bytes(self) -> int: ...
 
     def left_out(self) -> dict[str, int]:
-        """Count the files that are not sent, by reason."""
+        """Count the files that are not sent, grouped by reason."""
         ...
 
 
@@ -85,11 +85,11 @@ class CollectorMetrics:
         self.lines_cut.increment(cut)
 
     def on_waiting(self, part: str, why: str) -> None:
-        """Record that a part has stopped sending, and why."""
+        """Record that a part has stopped sending, and the reason."""
         self._starting[part] = why
 
     def on_ready(self, part: str) -> None:
-        """Record that the brokers accept a part's messages, and that none are waiting."""
+        """Record that the brokers accept messages from a part and that no messages are waiting."""
         self._starting.pop(part, None)
         self._pending.pop(part, None)
 
@@ -104,7 +104,7 @@ class CollectorMetrics:
         self.on_waiting(part, str(error))
 
     def unready(self) -> str:
-        """Return why the collector is not ready, or ""."""
+        """Return why the collector is not ready, or "" if it is ready."""
         found = dict(self._starting)
         now_s = self._now_s()
         for part, since_s in self._pending.items():
@@ -113,7 +113,7 @@ class CollectorMetrics:
         return "; ".join(f"{part}: {why}" for part, why in found.items())
 
     async def serve(self, port: int) -> MetricsListener:
-        """Serve metrics and probes, on this machine only. Raises `ConfigError`."""
+        """Serve metrics and probes on this machine only. Raises `ConfigError`."""
         listener = MetricsListener(partial(page, self.registry), self.unready)
         await listener.bind("127.0.0.1", port, "--metrics-port")
         await listener.start()

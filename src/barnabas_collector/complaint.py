@@ -1,4 +1,4 @@
-"""Logs at a limited rate that the brokers cannot be reached."""
+"""Logs that the brokers cannot be reached, at a limited rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVERY_S: Final = 60.0
 
 
 class Complaint:
-    """Logs a new reason immediately, and the same reason at most once a minute."""
+    """Logs a new reason immediately and repeats the same reason at most once a minute."""
 
     def __init__(self, part: str, now_s: Callable[[], float] = time.monotonic) -> None:
         self._part = part

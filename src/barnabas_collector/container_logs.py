@@ -68,8 +68,8 @@ _JSON: Final = b'{"log":'
 def container_of(path: Path) -> Headers | None:
     """Return the headers for a container log, or None if the path does not belong to a container.
 
-    The links in /var/log/containers lead to /var/log/pods, and from there perhaps to Docker's
-    directory. Each of these names provides some of the headers.
+    The links in /var/log/containers point to files in /var/log/pods, which may in turn be links
+    into Docker's directory. Each of these paths provides some of the headers.
     """
     found: dict[str, str] = {}
     for _ in range(_MOST_LINKS):
@@ -88,7 +88,8 @@ def container_of(path: Path) -> Headers | None:
 
 
 def _dockers_name(path: Path) -> dict[str, str]:
-    """Return Docker's name for a container, if its description is readable."""
+    """Return the container's name from Docker's description of the container, if that is readable.
+    """
     try:
         with path.open("rb") as file:
             name = json.loads(file.read(_MOST_BYTES))["Name"]
@@ -110,7 +111,7 @@ class Part(NamedTuple):
 
 
 def unwrap(text: bytes) -> Part:
-    """Return the line that the program wrote. A line that no runtime has wrapped remains
+    """Return the line as the program wrote it. A line that was not wrapped by a runtime is returned
     unchanged."""
     if text.startswith(_JSON):
         try:
@@ -129,14 +130,14 @@ def unwrap(text: bytes) -> Part:
 
 
 class Place(NamedTuple):
-    """Specifies where a record begins."""
+    """Describes where a record begins."""
 
     position: int
     number: int
 
 
 class _Waiting:
-    """Collects the parts of a record until all have arrived."""
+    """Collects the parts of a record until the record is complete."""
 
     __slots__ = ("_more", "_passed_bytes", "_texts", "is_whole", "place")
 
@@ -174,11 +175,11 @@ class PartJoiner:
 
     @property
     def first(self) -> Place | None:
-        """The place of the first record that is waiting for more parts."""
+        """The start of the first record that is waiting for more parts."""
         return self._waiting[0].place if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Add lines, and return the completed records."""
+        """Add lines, and return the records that are now complete."""
         records: list[Line] = []
         for line in lines:
             part = unwrap(line.text)
@@ -207,7 +208,7 @@ class PartJoiner:
             self._open[part.stream] = record
 
     def take(self) -> list[Line]:
-        """Remove and return all records, even incomplete ones."""
+        """Remove and return all records, including incomplete ones."""
         records = [each.record() for each in self._waiting]
         self._waiting.clear()
         self._open.clear()
@@ -221,7 +222,8 @@ class ContainerReader:
     def __init__(
         self, file: BinaryIO, position: int, number: int, is_start: IsStart | None
     ) -> None:
-        """`is_start`: recognises the first line of a record; None if lines are not joined."""
+        """`is_start` recognises the first line of a record; None means that lines are not joined.
+        """
         self._reader = LineReader(file, position, number)
         self._parts = PartJoiner()
         self._joiner = None if is_start is None else RecordJoiner(is_start)
@@ -237,7 +239,7 @@ class ContainerReader:
 
     @property
     def _first(self) -> Line | Place | LineReader:
-        """The first line that has not been returned."""
+        """The first line that has not been returned yet."""
         joined = None if self._joiner is None else self._joiner.first
         return joined or self._parts.first or self._reader
 
@@ -254,7 +256,7 @@ class ContainerReader:
         return self._join(self._parts.join(self._reader.last())) + self.take_waiting()
 
     def _join(self, lines: list[Line]) -> list[Line]:
-        """If there is a rule for first lines, join lines of the same stream into records."""
+        """If there is a rule for first lines, join the lines of each stream into records."""
         if self._joiner is None:
             return lines
         records: list[Line] = []

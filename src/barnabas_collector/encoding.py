@@ -21,19 +21,19 @@ from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas_collector.line_cutter import Line, LineBlock
 
 MAX_BATCH_BYTES: Final = 900_000
-"""The maximum size of records before compression. By default, a broker accepts batches of 1,048,588
-bytes."""
+"""The maximum size of a batch's records before compression. By default, a broker accepts batches of
+up to 1,048,588 bytes."""
 
 
 _MOST_NUMBERS_BYTES: Final = 60
-"""The maximum total size of a record's lengths, position and line number."""
+"""The maximum total size of the lengths, position and line number in a record."""
 _COLUMNS: Final = 8
 _UP_TO_THREE_DIGITS: Final = [b"%d" % number for number in range(1_000)]
 _THREE_DIGITS: Final = [b"%03d" % number for number in range(1_000)]
 
 
 class LineEncoder:
-    """Encodes the lines of one file. `more`: headers shared by all of its records."""
+    """Encodes the lines of one file. `more` contains headers that all of its records share."""
 
     def __init__(
         self, progress: FileProgress, key: bytes | None, more: Headers = (), codec: int = NONE
@@ -114,9 +114,9 @@ class LineEncoder:
     def _block_parts(self, block: LineBlock, start: int, stop: int) -> list[bytes]:
         """Return the encoded records of some lines as a list of pieces.
 
-        The pieces are assembled column by column, in runs of records that differ only in text,
-        length, position and the last digits of the line number. No Python function is called per
-        record.
+        The pieces are assembled column by column, for runs of records that differ only in text,
+        length, position and the last digits of the line number. This avoids calling a Python
+        function for each record.
         """
         positions, sizes = block.positions[start:stop], block.sizes[start:stop]
         count = stop - start
@@ -153,8 +153,8 @@ class LineEncoder:
         return parts
 
     def _with_more(self, line: Line) -> tuple[bytes, bytes]:
-        """Return the bytes before the position and after the line number, for a line that was
-        truncated or has its own headers."""
+        """Return the encoded bytes before the position and after the line number, for a line that
+        was truncated or has headers of its own."""
         more = line.more
         if line.is_cut:
             more = (*more, (CUT, b"%d" % line.size_bytes))
@@ -163,7 +163,7 @@ class LineEncoder:
 
 
 class _KeysAndLengths(dict[int, bytes]):
-    """Maps the length of a text to the encoded key and length."""
+    """Maps the length of a text to the encoded key followed by the encoded length."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -174,7 +174,9 @@ class _KeysAndLengths(dict[int, bytes]):
 
 
 class _Heads(dict[int, bytes]):
-    """Maps the length of a text to the start of a record whose other parts take `fixed_bytes`."""
+    """Maps the length of a text to the start of a record in which everything else takes
+    `fixed_bytes`.
+    """
 
     def __init__(self, keys_and_lengths: _KeysAndLengths, fixed_bytes: int) -> None:
         self._keys_and_lengths = keys_and_lengths
@@ -188,7 +190,7 @@ class _Heads(dict[int, bytes]):
 
 
 class _HeadsBySize(dict[int, _Heads]):
-    """Maps the size of a record's other parts to the starts of such records."""
+    """Maps the size of everything else in a record to the record starts for this size."""
 
     def __init__(self, keys_and_lengths: _KeysAndLengths) -> None:
         self._keys_and_lengths = keys_and_lengths
@@ -199,8 +201,8 @@ class _HeadsBySize(dict[int, _Heads]):
 
 
 def _number_parts(first: int) -> tuple[bytes, list[bytes]]:
-    """Return the leading digits that a line number shares with the following ones, and the last
-    digits of these numbers. The run ends where the leading digits change."""
+    """Return the leading digits that consecutive line numbers share, and the last digits of each
+    number. The run ends where the leading digits change."""
     if first >= len(_THREE_DIGITS):
         thousands, rest = divmod(first, len(_THREE_DIGITS))
         return b"%d" % thousands, _THREE_DIGITS[rest:]
@@ -208,7 +210,7 @@ def _number_parts(first: int) -> tuple[bytes, list[bytes]]:
 
 
 def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -> bytes:
-    """Return a whole batch of `count` encoded records, all with this timestamp."""
+    """Return a whole batch of `count` encoded records that all have this timestamp."""
     body: bytes | bytearray = b"".join(parts)
     header = new_header(codec, count, now_ms, now_ms)
     return seal(header, body if codec == NONE else compress(codec, body))

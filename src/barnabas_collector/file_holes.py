@@ -1,7 +1,7 @@
 """Finds holes in files: runs of NULs that no program wrote.
 
-If a log is truncated while its writer has it open, but not in append mode, the writer continues at
-its old position and leaves a hole before its next line. A crash can also leave holes.
+If a log is truncated while a program has it open without append mode, the program continues writing
+at its old position and leaves a hole before its next line. A crash can also leave holes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import os
 from typing import Final
 
 AT_START_BYTES: Final = 4
-"""A shorter run at the start of a line is text: UTF-16 and UTF-32 text has up to three NULs
-there."""
+"""A shorter run at the start of a line counts as text, because UTF-16 and UTF-32 text may contain
+up to three NULs there."""
 WITHIN_BYTES: Final = 4096
-"""A run of at least this length (a file system block) is a hole even within a line. A shorter run
-is text.
+"""A run of at least this length (a file system block) is a hole even in the middle of a line. A
+shorter run counts as text.
 """
 START: Final = b"\0" * AT_START_BYTES
 _SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
@@ -23,8 +23,8 @@ _READ_BYTES: Final = 1 << 20
 
 
 def next_data(fd: int, position: int) -> int:
-    """Return the start of the data after a position, or the end of the file if the last hole
-    includes the position."""
+    """Return the position of the next data at or after a position, or the end of the file if only a
+    hole follows."""
     if _SEEK_DATA is None:
         return position
     before = os.lseek(fd, 0, os.SEEK_CUR)

@@ -1,4 +1,4 @@
-"""Defines what the registry stores about one file of a log, such as its position. Pure."""
+"""Defines the data that the registry stores for one file of a log, such as its position. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
 from barnabas_collector.text_extent import Bytes, Extent
 
 _MOST_AT_ONCE = 64 << 20
-"""A larger part, sent by an earlier version without a hash, is not read again."""
+"""If an earlier version sent more than this without storing a hash, the sent part is not read
+again.
+"""
 
 
 class FileProgress(NamedTuple):
-    """Describes a file whose first `position` bytes were sent; `line` is the number of the next
-    line.
+    """Describes a file of which the first `position` bytes have been sent. `line` is the number of
+    the next line.
 
     Positions count the bytes of the text, even if the file has been compressed since.
     """
@@ -46,21 +48,23 @@ class FileProgress(NamedTuple):
         return Extent(self.sent_bytes, self.checksum, self.tail)
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file, perhaps grown."""
+        """Return whether a file with this beginning may be this file, possibly after it has grown.
+        """
         if self.beginning_bytes:
             return self.fingerprint.begins(beginning)
         return self.first_line == first_line_of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Return whether the known part of the beginning distinguishes the file from others."""
+        """Return whether the known part of the beginning is enough to distinguish the file from
+        others.
+        """
         seen = self.fingerprint
         if not self.beginning_bytes:
             seen = Fingerprint(len(_first_line(beginning)), "")
         return seen.is_distinctive(beginning)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """Return whether the known part of the beginning contains a time, and is therefore
-        unique."""
+        """Return whether the known part of the beginning contains a time, which makes it unique."""
         return self.fingerprint.is_timed(beginning)
 
     def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:
@@ -73,7 +77,7 @@ class FileProgress(NamedTuple):
         return self._replace(beginning_bytes=seen.size_bytes, beginning=seen.digest)
 
     def sent_to(self, position: int, line: int, text: Bytes | None) -> FileProgress:
-        """Return this file, sent up to a position.
+        """Return this file with everything up to a position marked as sent.
 
         `text` is None if its bytes cannot be read again.
         """
@@ -90,7 +94,7 @@ class FileProgress(NamedTuple):
 
 
 def new_file(path: str, beginning: bytes, generation: int) -> FileProgress:
-    """Return the progress of a file from which nothing was sent. Equal arguments yield the same
+    """Return the progress of a file of which nothing has been sent. Equal arguments give the same
     `file_id`."""
     first_line = first_line_of(beginning)
     identity = f"{path}\0{first_line}\0{generation}"

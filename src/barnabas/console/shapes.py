@@ -422,7 +422,7 @@ class AccessExplanation(TypedDict):
     allowed: bool | None
     """None if no ACL applies to the resource, so that the brokers' default decides."""
     lines: list[str]
-    """The output lines of `barnabas acls explain`. A line indented by two spaces is a command."""
+    """The lines that `barnabas acls explain` prints. A line indented by two spaces is a command."""
     rule: AclRow | None
     """The ACL that decides."""
 

@@ -168,8 +168,8 @@ class ClusterWatch:
         self.growth.add(look.at_ms, ends)
 
     def _counted(self, look: ClusterLook) -> list[TopicPartition]:
-        """Return the partitions whose end offsets are looked up. If there are many partitions, only
-        those on view are returned.
+        """Return the partitions whose end offsets are looked up. If there are too many partitions,
+        those on view take precedence.
         """
         viewed = [name for name in self.viewers.on_view(TOPIC) if name in look.topics]
         names = dict.fromkeys([*viewed, *look.topics])

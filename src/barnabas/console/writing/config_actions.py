@@ -50,13 +50,13 @@ class AlterConfigs(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         if self._resource.type == TOPIC:
             return f"AlterConfigs and DescribeConfigs on the topic {self._resource.name!r}"
         return "AlterConfigs and DescribeConfigs on the cluster"
 
     async def plan(self, access: Access) -> Plan:
-        """Return each value before and after; the brokers validate the new ones."""
+        """Return each value before and after the change. The brokers validate the new values."""
         entries = {
             each.name: each
             for each in await access.admin.describe_configs(self._resource, include_synonyms=True)
@@ -86,7 +86,8 @@ class AlterConfigs(Action):
 
     @property
     def _own(self) -> tuple[int, str]:
-        """The source of values set on the resource itself, and its name."""
+        """The source of values that are set on the resource itself, and the name of the resource.
+        """
         if self._resource.type == TOPIC:
             return DYNAMIC_TOPIC_CONFIG, "dynamic topic"
         if self._resource.name:
@@ -102,7 +103,7 @@ class AlterConfigs(Action):
         return Change(operation.name, before, _with_source(operation.value or "", self._own[1]))
 
     def _value_behind(self, entry: ConfigEntry | None) -> str | None:
-        """Return the value that takes effect once the resource has none of its own."""
+        """Return the value that takes effect once no value is set on the resource itself."""
         if entry is None:
             return None
         own = self._own[0]
@@ -127,7 +128,7 @@ def _resource(form: Form) -> ConfigResource:
 
 
 def _text(entry: ConfigEntry) -> str:
-    """Return the value and its source, as the pages show them."""
+    """Return the value and its source in the form in which the pages show them."""
     (row,) = config_rows([entry])
     return _with_source(_HIDDEN if row["value"] is None else row["value"], row["source"])
 

@@ -1,6 +1,6 @@
-"""Parses the JSON that describes an action. Pure.
+"""Parses the JSON form that describes an action. Pure.
 
-An unusable field raises a `WebProblem` with status 400 that names the field.
+An invalid field raises a `WebProblem` with status 400 that names the field.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ _SHOWN: Final = 40
 
 
 class Form:
-    """Returns an object's fields; `end` refuses any that were not read."""
+    """Gives access to the fields of a JSON object. `end` rejects fields that were not read."""
 
     def __init__(self, fields: Mapping[str, Any], where: str = "") -> None:
-        """`where` is the field that contains the object, with a dot, for the messages."""
+        """`where` is the path of the field that contains the object, with a trailing dot; it is
+        used in error messages.
+        """
         self._fields = dict(fields)
         self._where = where
 
@@ -38,7 +40,7 @@ class Form:
         return _whole(self._take(name, default), self._where + name, least, most)
 
     def optional_whole(self, name: str, *, least: int, most: int) -> int | None:
-        """Return a whole number between these bounds, or None for null or a missing field."""
+        """Return a whole number between these bounds, or None if the field is null or missing."""
         value = self._fields.pop(name, None)
         return None if value is None else _whole(value, self._where + name, least, most)
 
@@ -53,7 +55,7 @@ class Form:
         return value
 
     def pairs(self, name: str) -> dict[str, str]:
-        """Return an object whose values are strings; empty if the field is missing."""
+        """Return an object whose values are strings, or an empty one if the field is missing."""
         value = self._fields.pop(name, {})
         where = self._where + name
         if not isinstance(value, dict):
@@ -69,7 +71,7 @@ class Form:
         return dict(value)
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of distinct strings; empty if the field is missing."""
+        """Return a list of distinct strings, or an empty list if the field is missing."""
         where = self._where + name
         found = []
         for each in self._items(name):
@@ -79,18 +81,18 @@ class Form:
         return list(dict.fromkeys(found))
 
     def wholes(self, name: str, *, least: int, most: int) -> list[int]:
-        """Return a list of whole numbers; empty if the field is missing."""
+        """Return a list of whole numbers, or an empty list if the field is missing."""
         return [_whole(each, self._where + name, least, most) for each in self._items(name)]
 
     def form(self, name: str) -> Form:
-        """Return an object as a form of its own."""
+        """Return a nested object as a separate form."""
         value = self._take(name, None)
         if not isinstance(value, dict):
             raise WebProblem(400, f"{self._where}{name}: give an object, not {_shown(value)}")
         return Form(value, f"{self._where}{name}.")
 
     def forms(self, name: str) -> Iterator[Form]:
-        """Yield each object in a list; nothing if the field is missing."""
+        """Yield each object in a list. If the field is missing, yield nothing."""
         for number, each in enumerate(self._items(name)):
             where = f"{self._where}{name}[{number}]"
             if not isinstance(each, dict):
@@ -98,7 +100,7 @@ class Form:
             yield Form(each, f"{where}.")
 
     def end(self) -> None:
-        """Refuse any fields that were not read."""
+        """Reject the form if it has fields that were not read."""
         if self._fields:
             name = printable_within(self._where + next(iter(self._fields)), _SHOWN)
             raise WebProblem(400, f"{name}: there is no such field here")
@@ -118,7 +120,7 @@ class Form:
 
 
 def parse_form(body: bytes) -> Form:
-    """Return the form in the body of a request. Raises a `WebProblem`."""
+    """Parse the form in the body of a request. Raises a `WebProblem`."""
     try:
         fields = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:

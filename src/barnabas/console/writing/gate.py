@@ -1,8 +1,9 @@
-"""Decides which POST requests come from the console's own page. Pure but for its secret.
+"""Decides whether a POST request comes from the console's own page. Pure except for its random
+secret.
 
-A page of another site can make a browser send a request to the console. It cannot read the secret
-of this process, cannot send JSON or a header of its own without the permission that the console
-never gives, and the browser adds its true origin. Each of the three is checked.
+A page of another site can make a browser send a request to the console. However, the page cannot
+read the secret of this process, and it cannot send JSON or custom headers without a permission that
+the console never gives. The browser also adds the page's true origin. All three are checked.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ MOST_BODY_BYTES: Final = 256 * 1024
 
 
 class Gate:
-    """Refuses what does not come from the page that this process serves."""
+    """Rejects requests that do not come from the page served by this process."""
 
     def __init__(self) -> None:
         self.secret = secrets.token_urlsafe(32)
 
     def check(self, headers: Headers) -> None:
-        """Raise a `WebProblem` unless these headers come from our page."""
+        """Raise a `WebProblem` unless these headers come from this console's page."""
         check_sender(headers)
         given = headers.get(SECRET_HEADER, "").encode("utf-8", "replace")
         if not secrets.compare_digest(given, self.secret.encode()):
@@ -36,7 +37,9 @@ class Gate:
 
 
 def check_sender(headers: Headers) -> None:
-    """Raise a `WebProblem` unless a page of this console has sent these headers."""
+    """Raise a `WebProblem` unless the request was sent by a page of this console, according to its
+    headers.
+    """
     media_type = headers.get("content-type", "").partition(";")[0].strip().casefold()
     if media_type != "application/json":
         raise WebProblem(415, "send the action as application/json")
@@ -54,7 +57,9 @@ def check_sender(headers: Headers) -> None:
 
 
 def _is_same(origin: str, host: str) -> bool:
-    """Return whether an origin is the requested host. The scheme may be a proxy's."""
+    """Return whether an origin matches the requested host. The scheme may differ because of a
+    proxy.
+    """
     try:
         parts = urlsplit(origin)
     except ValueError:

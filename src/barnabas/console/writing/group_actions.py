@@ -1,4 +1,6 @@
-"""Resets the offsets of a consumer group, with the plans of `barnabas groups reset-offsets`."""
+"""Resets the offsets of a consumer group. The plans are the same as those of `barnabas groups
+reset-offsets`.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ class ResetOffsets(Action):
         selections: list[Selection],
         offsets: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        """Without `selections`, all partitions with a committed offset are reset. `offsets` are
-        those of a plan, and then the only ones."""
+        """Without `selections`, all partitions with a committed offset are reset. `offsets` are the
+        offsets of a plan; if given, only these are committed."""
         self._group_id = group_id
         self._target = target
         self._selections = selections
@@ -63,7 +65,7 @@ class ResetOffsets(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return f"Read on the group {self._group_id!r} and on its topics"
 
     async def plan(self, access: Access) -> Plan:
@@ -109,7 +111,7 @@ class ResetOffsets(Action):
         )
 
     def as_planned(self, plan: Plan) -> ResetOffsets:
-        """Return the reset to the offsets that the plan names, wherever the logs end by then."""
+        """Return the reset to the offsets in the plan, even if the logs have grown since."""
         offsets = {_partition(change): int(change.after or 0) for change in plan.changes}
         return ResetOffsets(self._group_id, self._target, self._selections, offsets)
 

@@ -14,12 +14,14 @@ from barnabas.types import TopicPartition
 
 
 class ElectLeaders(Action):
-    """Makes each partition's first replica its leader, if it is in sync."""
+    """Elects each partition's first replica as its leader, if this replica is in sync."""
 
     name = "elect-leaders"
 
     def __init__(self, topic: str | None, names: frozenset[TopicPartition] | None = None) -> None:
-        """`topic` is None for all topics; `names` are the partitions, None for all of them."""
+        """If `topic` is None, the action applies to all topics. If `names` is None, it applies to
+        all partitions.
+        """
         self._topic = topic
         self._names = names
 
@@ -31,7 +33,7 @@ class ElectLeaders(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return "Alter on the cluster"
 
     async def plan(self, access: Access) -> Plan:
@@ -61,7 +63,7 @@ class ElectLeaders(Action):
         return Plan(f"elect preferred leaders {where}", tuple(changes), tuple(sentences))
 
     def as_planned(self, plan: Plan) -> ElectLeaders:
-        """Return the election of the partitions that the plan names."""
+        """Return the election for the partitions in the plan."""
         return ElectLeaders(self._topic, frozenset(_names(plan)))
 
     async def apply(self, access: Access, plan: Plan) -> list[str]:
@@ -84,7 +86,7 @@ def _is_elsewhere(partition: PartitionView) -> bool:
 
 
 def _names(plan: Plan) -> list[TopicPartition]:
-    """Return the partitions that a plan names: a topic's name may contain dashes."""
+    """Return the partitions named in a plan. A topic's name may contain dashes."""
     found = []
     for change in plan.changes:
         topic, _, number = change.what.rpartition("-")

@@ -1,4 +1,4 @@
-"""Defines what an action of the console is: it plans a change, and carries out that plan."""
+"""Defines the actions of the console. An action plans a change and then carries out the plan."""
 
 from __future__ import annotations
 
@@ -10,44 +10,45 @@ from typing import Any, ClassVar, Final, NamedTuple
 from barnabas.client.admin.admin import Admin
 
 MOST_CHANGES: Final = 1_000
-"""The maximum number of changes in a plan; a person cannot read more."""
+"""The maximum number of changes in a plan. A person cannot review more."""
 
 
 class Change(NamedTuple):
-    """One thing that changes; None: it is not there."""
+    """One thing that changes. None means that the thing does not exist before or after the change.
+    """
 
     what: str
     before: str | None
     after: str | None
     about: str = ""
-    """Further facts; they may differ between the preview and the change."""
+    """Additional facts, which may differ between the preview and the change."""
 
     @property
     def effect(self) -> tuple[str, str | None, str | None]:
-        """Everything but the further facts."""
+        """All fields except the additional facts."""
         return self.what, self.before, self.after
 
 
 class Plan(NamedTuple):
-    """Describes what an action will change. It changes nothing if it has no `changes`."""
+    """Describes what an action will change. Without `changes`, it changes nothing."""
 
     title: str
-    """One line with the action and what it is about, for people and for the log."""
+    """One line that names the action and its object, for people and for the log."""
     changes: tuple[Change, ...]
     sentences: tuple[str, ...] = ()
-    """Further facts about the change; they may differ between the preview and the change."""
+    """Additional facts about the change, which may differ between the preview and the change."""
     warnings: tuple[str, ...] = ()
     basis: Mapping[str, Any] = {}
-    """The state, as JSON, that the plan relies on beside what its `changes` contain."""
+    """The state, as JSON, on which the plan relies in addition to its `changes`."""
 
     def canonical(self) -> bytes:
-        """Return the bytes that are the same for two plans with the same effect."""
+        """Return bytes that are equal for two plans if the plans have the same effect."""
         value = [self.title, [list(change.effect) for change in self.changes], self.basis]
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 class Access(NamedTuple):
-    """The cluster, as the user of the console reaches it."""
+    """The cluster, accessed as the user of the console."""
 
     admin: Admin
     servers: str
@@ -55,30 +56,31 @@ class Access(NamedTuple):
 
 
 class Action(ABC):
-    """A change that somebody wants, with all its arguments."""
+    """Represents a requested change with all its arguments."""
 
     name: ClassVar[str]
 
     @property
     @abstractmethod
     def permission(self) -> str:
-        """Name what the rules of access must allow, such as "Create on the topic 'a'"."""
+        """Name the permissions that the action requires, such as "Create on the topic 'a'"."""
 
     @abstractmethod
     async def plan(self, access: Access) -> Plan:
         """Read the current state, and return what would change.
 
-        Raises a `WebProblem` if it is impossible, or an error of the client.
+        Raises a `WebProblem` if the change is impossible, or a client error.
         """
 
     @abstractmethod
     async def apply(self, access: Access, plan: Plan) -> list[str]:
-        """Carry out a plan, and return sentences about the result."""
+        """Carry out a plan, and return sentences that describe the result."""
 
     def as_planned(self, plan: Plan) -> Action:
         """Return the action that does exactly what the plan says.
 
-        It differs from the action if its arguments depend on the state, such as the end of a log.
+        The result differs from this action if its arguments depend on the state, such as the end of
+        a log.
         """
         del plan
         return self

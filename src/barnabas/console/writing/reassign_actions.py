@@ -43,23 +43,25 @@ Moving = Mapping[TopicPartition, Reassignment]
 
 
 class Target(NamedTuple):
-    """Says where partitions go: to these replicas, or to some of these brokers."""
+    """Specifies the target of a reassignment: the exact replicas, or some brokers over which to
+    spread them.
+    """
 
     replicas: Mapping[int, tuple[int, ...]]
-    """The replicas of each partition, the preferred leader first."""
+    """The replicas of each partition. The preferred leader is the first replica."""
     brokers: tuple[int, ...] = ()
-    """The brokers over which the console spreads the replicas, if `replicas` is empty."""
+    """The brokers over which the console spreads the replicas if `replicas` is empty."""
     partition: int | None = None
-    """The only partition to spread; None for all."""
+    """The only partition to spread, or None to spread all partitions."""
 
 
 class ReassignPartitions(Action):
-    """Begins to move partitions of a topic to other brokers."""
+    """Starts to move partitions of a topic to other brokers."""
 
     name = "reassign-partitions"
 
     def __init__(self, topic: str, target: Target, bytes_per_s: int | None) -> None:
-        """`bytes_per_s` is the limit of copying; None leaves the limits as they are."""
+        """`bytes_per_s` is the limit on copying. None leaves the current limits unchanged."""
         self._topic = topic
         self._target = target
         self._bytes_per_s = bytes_per_s
@@ -95,7 +97,7 @@ class ReassignPartitions(Action):
         )
 
     async def plan(self, access: Access) -> Plan:
-        """Return the replicas of each partition that moves, before and after."""
+        """Return the replicas of each moving partition, before and after the move."""
         topic = await describe_topic(access, self._topic)
         cluster = await access.admin.describe_cluster()
         racks = {each.broker_id: each.rack for each in cluster.brokers}
@@ -132,12 +134,13 @@ class ReassignPartitions(Action):
         )
 
     def as_planned(self, plan: Plan) -> ReassignPartitions:
-        """Return the reassignment to the replicas of the plan; a new proposal may differ."""
+        """Return the reassignment to the replicas in the plan, because a new proposal might differ.
+        """
         replicas = {name.partition: to for name, to in _replicas(plan).items()}
         return ReassignPartitions(self._topic, Target(replicas), self._bytes_per_s)
 
     async def apply(self, access: Access, plan: Plan) -> list[str]:
-        """Begin the moves."""
+        """Start the moves."""
         wanted = _replicas(plan)
         sentences = []
         if self._bytes_per_s is not None:
@@ -204,7 +207,7 @@ class CancelReassignment(Action):
     name = "cancel-reassignment"
 
     def __init__(self, topic: str, partition: int | None) -> None:
-        """`partition` is None for all partitions."""
+        """If `partition` is None, the reassignments of all partitions are cancelled."""
         self._topic = topic
         self._partition = partition
 
@@ -220,7 +223,9 @@ class CancelReassignment(Action):
         return "Alter and Describe on the cluster"
 
     async def plan(self, access: Access) -> Plan:
-        """Return the replicas of each moving partition, and those that it will have again."""
+        """Return the current replicas of each moving partition, and the replicas after the
+        cancellation.
+        """
         topic = await describe_topic(access, self._topic)
         if self._partition is not None:
             check_partition(topic, self._partition)
@@ -277,7 +282,9 @@ _NOTHING: Final = "Each partition already has these replicas."
 def _proposal(
     topic: TopicDescription, racks: Mapping[int, str | None], partition: int | None
 ) -> Replicas:
-    """Return a proposal of `reassign --generate`; of several, one that copies little."""
+    """Return a proposal of `reassign --generate`. If there are several, choose one that copies
+    little data.
+    """
     there = {
         TopicPartition(topic.name, each.partition): each.replicas
         for each in topic.partitions
@@ -305,7 +312,7 @@ def _check(
     views: Mapping[TopicPartition, PartitionView],
     racks: Mapping[int, str | None],
 ) -> None:
-    """Refuse in Kafka's words what its controller would refuse."""
+    """Reject, in Kafka's words, a reassignment that the controller would reject."""
     for name, replicas in wanted.items():
         if not replicas:
             raise InvalidReplicaAssignment(
@@ -321,7 +328,9 @@ def _check(
 
 
 def _check_idle(names: Iterable[TopicPartition], moving: Moving) -> None:
-    """Refuse partitions that are being reassigned: Kafka would replace their reassignment."""
+    """Reject partitions that are already being reassigned, because Kafka would replace the current
+    reassignment.
+    """
     busy = sorted(moving.keys() & set(names))
     if busy:
         raise ReassignmentInProgress(
@@ -339,7 +348,8 @@ def _check_alive(brokers: Sequence[int], racks: Mapping[int, str | None]) -> Non
 
 
 async def _sizes(access: Access) -> Sizes:
-    """Return the bytes of each replica; nothing if the brokers do not tell them."""
+    """Return the size of each replica in bytes, or nothing if the brokers do not report the sizes.
+    """
     try:
         async with asyncio.timeout(_SIZES_S):
             return disk_look(await access.admin.describe_log_dirs()).sizes
@@ -348,7 +358,7 @@ async def _sizes(access: Access) -> Sizes:
 
 
 def _size(sizes: Sizes, name: TopicPartition, view: PartitionView) -> int | None:
-    """Return how large a copy of the partition is."""
+    """Return the size of a copy of the partition."""
     own = sizes.get(name, {})
     return own.get(view.leader, max(own.values(), default=None))
 
@@ -389,7 +399,7 @@ def _total_sentence(
 
 
 async def _throttle_change(access: Access, brokers: Sequence[int], bytes_per_s: int) -> Change:
-    """Return the throttle of the brokers that take part, before and after."""
+    """Return the throttle of the participating brokers, before and after the change."""
     found = set()
     for broker_id in brokers:
         entries = await access.admin.describe_configs(
@@ -415,7 +425,7 @@ def _failures(outcomes: Mapping[TopicPartition, KafkaError | None]) -> list[str]
 
 
 def _moves_of(plan: Plan) -> list[Change]:
-    """Return the changes of a plan except that of the throttle."""
+    """Return the changes in a plan, except changes to the throttle."""
     return [each for each in plan.changes if not each.what.startswith(f"{_THROTTLE} ")]
 
 
@@ -424,7 +434,7 @@ def _replicas(plan: Plan) -> Replicas:
 
 
 def _name(change: Change) -> TopicPartition:
-    """Return the partition that a change names: a topic's name may contain dashes."""
+    """Return the partition named in a change. A topic's name may contain dashes."""
     topic, _, number = change.what.rpartition("-")
     return TopicPartition(topic, int(number))
 

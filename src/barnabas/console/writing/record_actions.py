@@ -40,7 +40,7 @@ class ProduceRecord(Action):
         content: tuple[bytes | None, bytes | None],
         headers: list[Header],
     ) -> None:
-        """`content` is the key and the value."""
+        """`content` contains the key and the value."""
         self._topic = topic
         self._partition = partition
         self._key, self._value = content
@@ -95,7 +95,7 @@ class ProduceRecord(Action):
         )
 
     async def apply(self, access: Access, plan: Plan) -> list[str]:
-        """Append the record, and wait for all in-sync replicas."""
+        """Append the record, and wait until all in-sync replicas have it."""
         del plan
         options = {**access.settings, "acks": "all", "delivery_timeout_ms": _DELIVERY_MS}
         producer = Producer(access.servers, **options)
@@ -115,7 +115,7 @@ class ProduceRecord(Action):
 
 
 class DeleteRecords(Action):
-    """Deletes the records before an offset, or all of them, in partitions of a topic."""
+    """Deletes all records of a topic's partitions, or those before an offset."""
 
     name = "delete-records"
 
@@ -126,9 +126,10 @@ class DeleteRecords(Action):
         offsets: Mapping[int, int] | None,
         before: int | None,
     ) -> None:
-        """`partition` is None for all; `before` is the first offset to keep, None for the end.
+        """If `partition` is None, records are deleted in all partitions. `before` is the first
+        offset to keep, or None to delete up to the end.
 
-        `offsets` are those of a plan, by partition, and then the only ones.
+        `offsets` are the offsets of a plan, by partition; if given, only these are used.
         """
         self._topic = topic
         self._partition = partition
@@ -150,7 +151,7 @@ class DeleteRecords(Action):
         return f"Delete and Describe on the topic {self._topic!r}"
 
     async def plan(self, access: Access) -> Plan:
-        """Return the start of each log, before and after."""
+        """Return the start offset of each log, before and after the deletion."""
         topic = await describe_topic(access, self._topic)
         numbers = [each.partition for each in topic.partitions]
         if self._partition is not None:
@@ -178,7 +179,7 @@ class DeleteRecords(Action):
         )
 
     def as_planned(self, plan: Plan) -> DeleteRecords:
-        """Return the deletion up to the offsets of the plan, wherever the logs end by then."""
+        """Return the deletion up to the offsets in the plan, even if the logs have grown since."""
         return DeleteRecords(self._topic, self._partition, _kept(plan), self._before)
 
     async def apply(self, access: Access, plan: Plan) -> list[str]:
@@ -188,7 +189,7 @@ class DeleteRecords(Action):
         return [f"{name} starts at {start}." for name, start in sorted(starts.items())]
 
     def _first_kept(self, name: TopicPartition, end: int) -> int | None:
-        """Return the first offset to keep, None if the partition is left alone."""
+        """Return the first offset to keep, or None if no records of the partition are deleted."""
         if self._offsets is not None:
             return self._offsets.get(name.partition)
         # A log has no record after its end, and the brokers would refuse such an offset.
@@ -196,7 +197,7 @@ class DeleteRecords(Action):
 
 
 def _kept(plan: Plan) -> dict[int, int]:
-    """Return the first offset that a plan keeps, by partition."""
+    """Return the first offset to keep in each partition of a plan."""
     return {
         int(change.what.rpartition("-")[2]): int((change.after or "").rpartition(" ")[2])
         for change in plan.changes
@@ -204,7 +205,7 @@ def _kept(plan: Plan) -> dict[int, int]:
 
 
 def check_partition(topic: TopicDescription, partition: int) -> None:
-    """Raise a `WebProblem` if a topic does not have this partition."""
+    """Raise a `WebProblem` if the topic does not have this partition."""
     if partition >= len(topic.partitions):
         raise WebProblem(
             400,
@@ -214,7 +215,7 @@ def check_partition(topic: TopicDescription, partition: int) -> None:
 
 
 def _content(form: Form, what: str) -> bytes | None:
-    """Return the bytes that a form gives as text, hexadecimal digits or base64."""
+    """Decode the bytes that a form contains as text, hexadecimal digits or base64."""
     kind = form.choice("form", _FORMS)
     given = form.text("text", "", _MOST_CHARACTERS)
     form.end()

@@ -1,4 +1,4 @@
-"""Clears the throttles that limit how fast reassigned partitions are copied."""
+"""Clears the throttles that limit the copying of reassigned partitions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ClearThrottles(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return (
             "Describe, DescribeConfigs and AlterConfigs on the cluster, and DescribeConfigs and "
             f"AlterConfigs on the topic {self._topic!r}"
@@ -83,7 +83,7 @@ async def _broker_ids(access: Access) -> list[int]:
 async def _set_configs(
     access: Access, resource: ConfigResource, names: tuple[str, ...]
 ) -> list[Change]:
-    """Return the deletion of those configs that are set on a resource itself."""
+    """Return the deletion of the configs that are set on a resource itself."""
     where = f"broker {resource.name}" if resource.type == BROKER else f"topic {resource.name}"
     return [
         Change(f"{each.name} of {where}", each.value, None)

@@ -1,6 +1,6 @@
-"""Ensures that only what was previewed is applied. A token names one preview and proves that it
-came from this process: it contains an HMAC over the canonical bytes of the plan. The plan itself
-stays in this process, so a token cannot request anything else.
+"""Ensures that only previewed changes are applied. A token identifies one preview and proves that
+this process issued it, because it contains an HMAC of the plan's canonical bytes. The plan itself
+never leaves this process, so a token cannot be used to request any other change.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from barnabas.console.problem import WebProblem
 from barnabas.console.writing.plan import Action, Plan
 
 LASTING_S: Final = 300.0
-"""How long a preview can be applied."""
+"""How long a preview can be applied after it was made."""
 _MOST_OPEN: Final = 100
 
 
 class Ticket(NamedTuple):
-    """A preview that somebody may apply."""
+    """Represents a preview that can still be applied."""
 
     action: Action
     plan: Plan
@@ -36,7 +36,7 @@ class Tickets:
         self._open: dict[str, Ticket] = {}
 
     def issue(self, action: Action, plan: Plan) -> str:
-        """Return a preview's token; if there are too many previews, the oldest expires."""
+        """Return a token for a preview. If there are too many previews, the oldest one expires."""
         now_s = self._now_s()
         for number in [each for each, ticket in self._open.items() if ticket.ends_s <= now_s]:
             del self._open[number]
@@ -48,7 +48,7 @@ class Tickets:
         return f"{number}.{self._proof(number, ticket)}"
 
     def redeem(self, token: str) -> Ticket:
-        """Return the preview of a token, which is then used up. Raises a `WebProblem`."""
+        """Return the preview for a token, which cannot be used again. Raises a `WebProblem`."""
         number, _, proof = token.partition(".")
         ticket = self._open.get(number)
         if ticket is None:

@@ -45,7 +45,7 @@ class CreateTopic(Action):
         return f"Create on the topic {self._topic.name!r} or on the cluster"
 
     async def plan(self, access: Access) -> Plan:
-        """Let the brokers validate the topic, and return what it will be."""
+        """Let the brokers validate the topic, and return the topic as it will be created."""
         topic = self._topic
         try:
             await access.admin.create_topics([topic], validate_only=True)
@@ -93,7 +93,7 @@ class AddPartitions(Action):
         return f"Alter on the topic {self._topic!r}"
 
     async def plan(self, access: Access) -> Plan:
-        """Let the brokers validate the number, and return the change."""
+        """Let the brokers validate the new number of partitions, and return the change."""
         topic = await describe_topic(access, self._topic)
         there = len(topic.partitions)
         if self._total <= there:
@@ -130,7 +130,7 @@ class DeleteTopic(Action):
 
     @classmethod
     def parse(cls, form: Form) -> DeleteTopic:
-        """Return the action that a form describes. The name has to be given twice."""
+        """Return the action that a form describes. The form must contain the name twice."""
         topic = topic_field(form)
         if form.text("confirm") != topic:
             raise WebProblem(400, f"confirm: type the name of the topic, {topic!r}, to delete it")
@@ -142,7 +142,7 @@ class DeleteTopic(Action):
         return f"Delete on the topic {self._topic!r}"
 
     async def plan(self, access: Access) -> Plan:
-        """Return what will be lost."""
+        """Return what will be lost by the deletion."""
         topic = await describe_topic(access, self._topic)
         count = counted(len(topic.partitions), "partition")
         replicas = max((len(each.replicas) for each in topic.partitions), default=0)
@@ -177,7 +177,7 @@ async def describe_topic(access: Access, name: str) -> TopicDescription:
 
 
 def topic_field(form: Form) -> str:
-    """Return a topic's name. Brokers decide which names are valid."""
+    """Return the name of a topic. The brokers decide whether a name is valid."""
     topic = form.text("topic")
     if not topic.strip():
         raise WebProblem(400, "topic: give its name")

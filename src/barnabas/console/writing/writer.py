@@ -1,4 +1,4 @@
-"""Answers the addresses below `/api/actions`: previews of changes, and the changes themselves."""
+"""Handles requests below `/api/actions`, which preview and apply changes."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _PLAN_S: Final = 30.0
 _APPLY_S: Final = 30.0
 _TURN_S: Final = 10.0
 _BODY_S: Final = 10.0
-"""Together, they are shorter than the page's own timeout."""
+"""The total of these timeouts is shorter than the page's own timeout."""
 _MOST_AT_ONCE: Final = 8
 _MOST_LOGGED: Final = 500  # characters
 _DENIALS: Final = (ClusterAuthorizationFailed, GroupAuthorizationFailed, TopicAuthorizationFailed)
 _UNCERTAIN: Final = (NoAnswer, Unreachable, TimeoutError)
 NOTHING: Final = Actions(enabled=False, secret="", names=[])
-"""The answer of a console that only reads."""
+"""The answer of a read-only console."""
 
 
 class Writer:
-    """Previews changes and applies them, one after the other."""
+    """Previews and applies changes, one at a time."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Writer:
         on_change: Callable[[], None],
         user: str = "",
     ) -> None:
-        """`on_change` is called after each change, so that the pages show it. `user` is the one who
-        has signed in, if users do.
+        """`on_change` is called after each change, so that the pages show it. `user` is the
+        signed-in user, if the console requires sign-in.
         """
         self._servers = servers
         self._settings = {**_PATIENCE, **options}
@@ -88,7 +88,7 @@ class Writer:
     async def _answer(
         self, request: Request, work: Callable[[str, Form, Callable[[str], None]], Any]
     ) -> Response:
-        """Do the work of a request, and log how it ended."""
+        """Process a request, and log the outcome."""
         client = request.client
         who = "unknown" if client is None else f"{client.host}:{client.port}"
         who = f"{who} {self._user}".strip()
@@ -151,7 +151,7 @@ class Writer:
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
-        """Hold one of the places for requests."""
+        """Hold one of the limited number of places for requests."""
         if self._count >= _MOST_AT_ONCE:
             raise WebProblem(503, f"{_MOST_AT_ONCE} actions are under way; try again in a moment")
         self._count += 1
@@ -162,7 +162,7 @@ class Writer:
 
     @asynccontextmanager
     async def _one_at_a_time(self) -> AsyncIterator[None]:
-        """Wait until no other change is under way."""
+        """Wait until no other change is in progress."""
         try:
             async with asyncio.timeout(_TURN_S):
                 await self._turn.acquire()
@@ -183,7 +183,7 @@ class Writer:
 
 
 async def read_body(request: Request) -> bytes:
-    """Read the body, up to the limit. Raises a `WebProblem`."""
+    """Read the body up to the size limit. Raises a `WebProblem`."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_S):
@@ -197,7 +197,7 @@ async def read_body(request: Request) -> bytes:
 
 
 async def _plan(action: Action, access: Access) -> Plan:
-    """Return the plan of an action. Raises a `WebProblem` that says what is missing."""
+    """Return the plan of an action. Raises a `WebProblem` that names the missing permission."""
     try:
         async with asyncio.timeout(_PLAN_S):
             plan = await action.plan(access)
@@ -213,7 +213,7 @@ async def _plan(action: Action, access: Access) -> Plan:
 
 
 def _failure(action: Action, error: Exception, *, began: bool) -> WebProblem:
-    """Return the problem that an error of the brokers means for an action."""
+    """Return the problem that corresponds to a broker error during an action."""
     problem = problem_of(error)
     if isinstance(error, _DENIALS):
         return WebProblem(
@@ -238,7 +238,7 @@ def _rows(plan: Plan) -> list[ActionChange]:
 
 
 def _difference(before: Plan, now: Plan) -> str:
-    """Return a sentence about what has changed since the preview."""
+    """Return a sentence that describes what has changed since the preview."""
     old = {change.what: change for change in before.changes}
     new = {change.what: change for change in now.changes}
     parts = []
@@ -264,7 +264,7 @@ def _value(value: str | None) -> str:
 
 
 def log_action(who: str, what: str, outcome: str) -> None:
-    """Write one line to standard error: when, who, what and how it ended."""
+    """Write one line to standard error with the time, the user, the action and its outcome."""
     now = instant_text(SystemClock().wall_ms())
     line = printable_within(f"{who} {what}: {outcome}", _MOST_LOGGED)
     sys.stderr.write(f"{now} barnabas console: {line}\n")

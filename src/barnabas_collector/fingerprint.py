@@ -22,19 +22,19 @@ _MAGIC: Final = (
     b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"%PDF-",
     b"SQLite format 3\0", b"PAR1", b"Obj\x01", b"LPKSHHRH",
 )  # fmt: skip
-"""The first bytes of executables, archives, images, databases and journald's files."""
+"""The first bytes of executables, archives, images, databases and journald files."""
 _TAR: Final = (257, b"ustar")
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")  # the byte order marks of UTF-16 and UTF-32
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
 _MOST_CONTROLS: Final = 0.05
-"""The maximum share of control bytes in a log's text. Random bytes contain twice as many, and files
-with records of a fixed size (`wtmp`) ten times as many. A stray NUL must not keep a log from being
-sent."""
+"""The maximum share of control bytes in the text of a log. Random bytes contain twice this share,
+and files with fixed-size records (`wtmp`) ten times this share. A stray NUL must not prevent a log
+from being sent."""
 _HOLE: Final = re.compile(rb"(?:(?<=\n)|\A)\0{%d,}" % len(START))
 
 
 class Fingerprint(NamedTuple):
-    """A hash of the first `size_bytes` of a file. Every file begins with 0 bytes."""
+    """A hash of the first `size_bytes` of a file. An empty beginning matches every file."""
 
     size_bytes: int = 0
     digest: str = ""
@@ -45,19 +45,20 @@ class Fingerprint(NamedTuple):
         return cls(len(kept), digest(kept))
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file, perhaps grown."""
+        """Return whether a file with this beginning may be this file, possibly after it has grown.
+        """
         if len(beginning) < self.size_bytes:
             return False
         return not self.size_bytes or digest(beginning[: self.size_bytes]) == self.digest
 
     def is_of(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file, provided that it has not
+        """Return whether a file with this beginning may be this file, assuming that it has not
         grown."""
         return self == Fingerprint.of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Return whether the known part of the beginning contains more than what files usually
-        share.
+        """Return whether the known part of the beginning contains more than files usually have in
+        common.
 
         All files of a log may start with the same blank lines and header lines (`#Fields: ...`).
         """
@@ -65,8 +66,7 @@ class Fingerprint(NamedTuple):
         return any(line.strip() and not line.startswith(b"#") for line in lines)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """Return whether the known part of the beginning contains a time, and is therefore
-        unique."""
+        """Return whether the known part of the beginning contains a time, which makes it unique."""
         return _TIME.search(beginning, 0, self.size_bytes) is not None
 
 

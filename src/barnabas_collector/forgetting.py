@@ -19,7 +19,7 @@ RETENTION_S = 7 * 86_400.0
 
 
 class Forgetting:
-    """Checks every minute for positions to remove."""
+    """Checks every minute whether there are positions to remove."""
 
     def __init__(self, positions: Positions, retention_s: float) -> None:
         self._positions = positions
@@ -36,8 +36,8 @@ class Forgetting:
     def sweep(self, now_s: int, present: set[str], watched: set[str]) -> None:
         """Forget files that have been gone for a long time.
 
-        `now_s`: seconds since 1970. `present`: the files found by the last looks at the `watched`
-        logs.
+        `now_s` is the time in seconds since 1970. `present` contains the files found by the last
+        looks at the `watched` logs.
         """
         inodes = _Inodes()
         for file in self._positions.files:

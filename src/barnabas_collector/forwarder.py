@@ -1,8 +1,9 @@
-"""Sends received messages to a topic in order. Messages may be lost on the way to this process.
-Once received, each is sent exactly once as long as the process lives.
+"""Sends received messages to a topic in order. Messages may be lost before they reach this process.
+A received message is sent exactly once as long as the process does not die.
 
-Messages wait for acknowledgement, however long the brokers are unavailable. A message rejected
-because of its size is counted and skipped, so that it does not delay the others.
+Messages wait until they are acknowledged, no matter how long the brokers are unavailable. A message
+that is rejected because of its size is counted and skipped, so that it does not hold up the other
+messages.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _partition = lru_cache(4_096)(partition_for_key)
 class Forwarder:
     """Forwards the messages of an inbox until it has ended.
 
-    `partitions`: the number of partitions in the topic.
+    `partitions` is the number of partitions in the topic.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Forwarder:
         self._refused.log_rest()
 
     async def _send(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """Send the bundles, and return those to send again immediately."""
+        """Send the bundles, and return the bundles that must be sent again immediately."""
         again: list[Bundle] = []
         why: BarnabasError | None = None
         for batch, sent in await self._accept_all(bundles):
@@ -108,8 +109,8 @@ class Forwarder:
         return again
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
-        """Return each batch with its delivery, its error, or None if it must wait in order not to
-        overtake other batches."""
+        """Return each batch with its delivery or its error, or with None if it must wait so as not
+        to overtake other batches."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)
@@ -131,7 +132,8 @@ class Forwarder:
     async def _accept(
         self, place: TopicPartition, batch: Sequence[Bundle]
     ) -> Delivery | BarnabasError:
-        """Send a batch, and wait for its outcome unless batches of this size are proven."""
+        """Send a batch. Wait for its outcome unless batches of this size are known to be accepted.
+        """
         now_ms = int(time.time() * 1_000)
         try:
             delivery = await self._producer.send_batch(
@@ -150,7 +152,7 @@ class Forwarder:
         return delivery
 
     async def _look_at_topic(self) -> None:
-        """Look up the topic again: its number of partitions may have changed."""
+        """Look up the topic again, because its number of partitions may have changed."""
         try:
             self._partitions = len(await self._producer.partitions_for(self._topic))
         except BarnabasError as error:

@@ -1,8 +1,8 @@
-"""Queues messages until they are sent. A limit makes senders wait while no broker responds.
+"""Queues messages until they are sent. A limit makes senders wait while the brokers do not respond.
 
-Messages count until `release`, even if they were taken. A source that can stop its peer (a pipe,
-TCP) checks `is_full` before it reads more, and waits for `room`; a source that cannot (UDP) drops
-messages.
+A message counts towards the limit until `release`, even after it has been taken. A source that can
+slow down its sender (a pipe, TCP) checks `is_full` before it reads more, and waits for `room`. A
+source that cannot (UDP) drops messages.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MOST_BYTES: Final = 16 << 20
 _TAKEN_BYTES: Final = 4 << 20
 _WORTH_SENDING_BYTES: Final = 131_072
 _GATHERED_S: Final = 0.005
-"""How long the first message waits for more: a program that writes line by line must not cause a
-request per line."""
+"""How long the first message waits for more messages. Without this wait, a program that writes line
+by line would cause one request per line."""
 
 
 class Inbox:
@@ -50,7 +50,9 @@ class Inbox:
         return self._held_bytes >= self._most_bytes
 
     def add(self, bundles: Iterable[Bundle]) -> None:
-        """Add messages, even beyond the limit: they have been read, and must not be lost."""
+        """Add messages, even if this exceeds the limit. They have already been read and must not be
+        lost.
+        """
         for each in bundles:
             bundle = each
             if self._redact is not None and each.awaited is None:
@@ -71,11 +73,11 @@ class Inbox:
             self._metrics.lost["dropped"].increment()
 
     async def room(self) -> None:
-        """Wait until the inbox is less than half full or sources should end."""
+        """Wait until the inbox is less than half full, or until the sources should end."""
         await self._room.wait()
 
     async def take(self) -> list[Bundle]:
-        """Take the next messages, up to a few megabytes, or none if the inbox has ended and is
+        """Take the next messages, up to a few megabytes. Return none if the inbox has ended and is
         empty."""
         while not self._waiting and not self.has_ended:
             self._news.clear()
@@ -113,12 +115,12 @@ class Inbox:
         await self._ended.wait()
 
     def stop(self) -> None:
-        """Wake the sources that are waiting for room; they then end."""
+        """Wake the sources that are waiting for room, so that they end."""
         self._room.set()
 
     @property
     def count(self) -> int:
-        """The number of messages not taken whose senders no longer have them."""
+        """The number of messages that have not been taken and that their senders no longer have."""
         return sum(bundle.count for bundle in self._waiting if bundle.awaited is None)
 
     @property

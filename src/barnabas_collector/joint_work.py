@@ -12,7 +12,7 @@ T = TypeVar("T")
 async def run_together(stopping: asyncio.Event, *work: Coroutine[object, object, T]) -> list[T]:
     """Run all coroutines and return their results.
 
-    The first failure stops the others and is then raised.
+    The first failure cancels the others and is then raised.
     """
     failures: list[BaseException] = []
 

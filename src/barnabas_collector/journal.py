@@ -34,7 +34,7 @@ _KEPT_BYTES: Final = 4_096
 
 
 class Entry(NamedTuple):
-    """Holds a journal entry, as a JSON object without a line feed."""
+    """Represents a journal entry as a JSON object without a line feed."""
 
     value: bytes
     cursor: str | None  # None: the entry was cut before its cursor
@@ -45,8 +45,8 @@ class Journal:
     """Reads the entries after a cursor, from `start` until `close`."""
 
     def __init__(self, cursor: str | None, *, from_end: bool = False, follow: bool = True) -> None:
-        """`from_end`: without a cursor, start after the last entry. `follow`: continue after all
-        existing entries have been read."""
+        """`from_end`: if there is no cursor, start after the last entry. `follow`: keep reading
+        after all existing entries have been read."""
         self.cursor = cursor  # of the last entry that was read
         self.news = asyncio.Event()
         self._from_end = from_end
@@ -58,7 +58,7 @@ class Journal:
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start reading. Raises `ConfigError` if `journalctl` is missing."""
+        """Start reading. Raises `ConfigError` if `journalctl` is not installed."""
         if self.cursor is None and self._from_end:
             await self._read(["--lines=1"])
             self._waiting.clear()
@@ -103,8 +103,8 @@ class Journal:
             await asyncio.sleep(_AGAIN_AFTER_S)
 
     async def _read(self, options: Sequence[str]) -> str:
-        """Run `journalctl` until it ends, and return its standard error. Raises `ConfigError` if it
-        fails without an entry."""
+        """Run `journalctl` until it exits, and return its standard error. Raises `ConfigError` if
+        it fails before the first entry."""
         process = await _started(options)
         assert process.stdout is not None and process.stderr is not None
         complaining = asyncio.create_task(_complaints(process.stderr))
@@ -159,8 +159,8 @@ async def _started(options: Sequence[str]) -> asyncio.subprocess.Process:
 
 
 async def _complaints(errors: asyncio.StreamReader) -> str:
-    """Return the start of a process's output. The rest is discarded, so that the process never
-    blocks."""
+    """Return the beginning of a process's output. The rest is read and discarded, so that the
+    process never blocks."""
     kept = b""
     while read := await errors.read(_MOST_ERROR_BYTES):
         kept += read[: _MOST_ERROR_BYTES - len(kept)]
@@ -201,7 +201,7 @@ def _text(value: Any) -> Any:
 
 
 def _shortened(beginning: bytes, size_bytes: int) -> bytes:
-    """Return an object with the short fields at the start of an overlong entry."""
+    """Return an object with those short fields that are at the start of an overlong entry."""
     found = {
         name.decode(): json.loads(value, strict=False)
         for name, value in _FIELD.findall(beginning)

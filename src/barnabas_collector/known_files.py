@@ -31,15 +31,15 @@ class KnownFiles(ABC):
 
     @property
     def files(self) -> list[FileProgress]:
-        """All known files, in the order of their last save."""
+        """All known files, sorted by the time of their last save."""
         return list(self._files.values())
 
     def find(self, file_id: str) -> FileProgress | None:
         return self._files.get(file_id)
 
     def candidates(self, log: str, inodes: Collection[int]) -> list[FileProgress]:
-        """Return the log's files and any files with one of the inodes; a look at the log can find
-        no other known file."""
+        """Return the log's files and all files with one of these inodes. A look at the log cannot
+        find any other known file."""
         names = set(self._by_log.get(log, ()))
         for inode in inodes:
             names |= self._by_inode.get(inode, set())
@@ -48,8 +48,8 @@ class KnownFiles(ABC):
         return [self._files[name] for name in sorted(names)]
 
     def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
-        """Yield the files of a directory's logs that begin in this way and were at least partly
-        sent."""
+        """Yield the files of the logs in a directory that have this beginning and of which at least
+        a part was sent."""
         # Each length takes one hash, but there are few lengths: most beginnings have the full one.
         for size_bytes in list(self._beginning_bytes):
             if 0 < size_bytes <= len(beginning):
@@ -61,16 +61,16 @@ class KnownFiles(ABC):
 
     @property
     def has_looked(self) -> bool:
-        """Return whether this or an earlier run has looked at any log."""
+        """Return whether this run or an earlier one has looked at any log."""
         return bool(self._logs or self._files)
 
     def end_first_look(self) -> None:
-        """Record the first look at all logs, even if there is no log."""
+        """Record that all logs have been looked at for the first time, even if there are none."""
         self.pass_over(_NO_LOG, [])
 
     def passed_over(self, log: str) -> list[PassedOver] | None:
-        """Return the files that the first look at this log passed over, or None before that
-        look."""
+        """Return the files that were passed over by the first look at this log, or None before the
+        first look."""
         return self._logs.get(log)
 
     def knows(self, log: str) -> bool:
@@ -82,7 +82,7 @@ class KnownFiles(ABC):
         self._keep_log(log)
 
     def save(self, progress: FileProgress) -> None:
-        """Save a file's position if it has changed."""
+        """Save the position of a file if the position has changed."""
         if self._files.get(progress.file_id) == progress:
             return
         self._put(progress)

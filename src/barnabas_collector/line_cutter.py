@@ -1,8 +1,8 @@
 """Splits a stream of bytes, in pieces of any size, into lines with their positions.
 
-A position counts the bytes before the line. Memory is bounded: lines longer than the limit are
-truncated. Holes in the file, runs of NULs (`file_holes.py`), belong to no line: a hole before a
-line is skipped, and a hole within a line ends it. Pure.
+A line's position is the number of bytes before it. Memory is bounded because lines longer than the
+limit are truncated. Holes in the file, which are runs of NULs (`file_holes.py`), are not part of
+any line: a hole before a line is skipped, and a hole within a line ends the line. Pure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Line(NamedTuple):
         return self.size_bytes > len(self.text)
 
     def with_text(self, text: bytes) -> Line:
-        """Return the line with a different text, truncated if too long."""
+        """Return the line with a different text, which is truncated if it is too long."""
         lost_bytes = self.size_bytes - len(self.text)
         return self._replace(text=text[:MAX_LINE_BYTES], size_bytes=len(text) + lost_bytes)
 
@@ -72,14 +72,14 @@ class LineBlock(Sequence[Line]):
 
 
 def size_and_cuts(lines: Sequence[Line]) -> tuple[int, int]:
-    """Return the lines' total size, and how many were truncated."""
+    """Return the total size of the lines, and the number of truncated lines."""
     if isinstance(lines, LineBlock):
         return sum(lines.sizes), 0
     return sum(line.size_bytes for line in lines), sum(line.is_cut for line in lines)
 
 
 class LineCutter:
-    """Splits bytes into lines; `position` and `number` are those of the next line returned."""
+    """Splits bytes into lines. `position` and `number` refer to the next line to be returned."""
 
     __slots__ = ("_nuls", "_passed_bytes", "_rest", "number", "position")
 
@@ -91,13 +91,15 @@ class LineCutter:
         self.number = number
 
     def cut(self, more: bytes) -> list[Line]:
-        """Return the lines that end in the next bytes."""
+        """Return the lines whose ends are in the next bytes."""
         if self._nuls or _may_have_hole(more):
             return self._cut_with_nuls(more)
         return self._cut_text(more)
 
     def block(self, more: bytes) -> Sequence[Line]:
-        """Return the lines that end in the next bytes, like `cut`, in a block if possible."""
+        """Return the lines whose ends are in the next bytes, as `cut` does, but as a block if
+        possible.
+        """
         if self._passed_bytes or self._nuls or _may_have_hole(more):
             return self.cut(more)
         texts = more.split(b"\n")
@@ -149,8 +151,8 @@ class LineCutter:
         self._nuls += size_bytes
 
     def _after_nuls(self) -> list[Line]:
-        """Return the line that ends before the NULs if these are a hole; otherwise, add them to the
-        line."""
+        """Return the line that ends before the NULs if they form a hole. Otherwise, add the NULs to
+        the line."""
         nuls, self._nuls = self._nuls, 0
         is_start = not self._rest and not self._passed_bytes
         if nuls < (AT_START_BYTES if is_start else WITHIN_BYTES):
@@ -178,7 +180,7 @@ class LineCutter:
 
     @property
     def ends_in_hole(self) -> bool:
-        """Return whether the bytes received end in a hole, which may still be filled."""
+        """Return whether the bytes received so far end in a hole, which may still be filled."""
         return self._nuls >= AT_START_BYTES
 
     def _keep(self, more: bytes) -> None:
@@ -196,7 +198,7 @@ class LineCutter:
 
 
 def _may_have_hole(more: bytes) -> bool:
-    """Return whether a piece may contain a hole, or a part of one.
+    """Return whether a piece may contain a hole or a part of a hole.
 
     The NULs of a damaged or binary line are not a hole, so a piece with such a line is processed as
     fast as text.
@@ -210,8 +212,8 @@ def _may_have_hole(more: bytes) -> bool:
 def _may_be_hole(nuls: re.Match[bytes], size_bytes: int) -> bool:
     """Return whether a run of NULs in a piece of this size may be a hole.
 
-    A run at an edge of the piece may continue in the next piece; a run within the piece has to be
-    long enough for a hole at the start of a line.
+    A run at an edge of the piece may continue in the next piece. A run within the piece must be
+    long enough to be a hole at the start of a line.
     """
     begin, end = nuls.span()
     return begin == 0 or end == size_bytes or end - begin >= AT_START_BYTES

@@ -1,4 +1,4 @@
-"""Reads the lines of a file, starting at a position; the file may still be growing."""
+"""Reads the lines of a file from a given position on. The file may still be growing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _READ_BYTES = 1_048_576
 
 
 class LineReader(LineCutter):
-    """Reads an open file, starting at a position."""
+    """Reads an open file from a given position on."""
 
     __slots__ = ("_file",)
 
@@ -41,11 +41,13 @@ class LineReader(LineCutter):
         file.seek(beyond)
 
     def take_waiting(self) -> list[Line]:
-        """Return no records: a whole line never waits for more lines."""
+        """Return no records, because a whole line never waits for more lines."""
         return []
 
     def _go_to(self, position: int) -> None:
-        """Go to the position, skipping a line feed added to the last line after it was sent."""
+        """Go to the position. If a line feed was added to the last line after the line was sent,
+        skip it.
+        """
         self._file.seek(max(0, position - 1))
         # The last line was sent without its line feed, which the writer has since added and which
         # would look like an empty line.

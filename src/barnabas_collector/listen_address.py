@@ -1,4 +1,4 @@
-"""Parses the address of a listener for syslog or OTLP."""
+"""Parses the listening address of a syslog or OTLP receiver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ListenAddress(NamedTuple):
     def parse(cls, text: str, default_port: int | None = None) -> ListenAddress:
         """Parse `HOST:PORT` or `[::1]:PORT`, or a host alone if there is a default port.
 
-        A port alone, `:PORT`, stands for all IPv4 addresses, as in Go and Docker. Raises
+        A port alone, `:PORT`, selects all IPv4 addresses, as in Go and Docker. Raises
         `ConfigError`.
         """
         if "/" in text:

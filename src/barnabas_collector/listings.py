@@ -1,4 +1,4 @@
-"""Lists the rotated files in a directory once for all of its logs.
+"""Lists the rotated files in a directory once for all logs in the directory.
 
 An unchanged directory is not listed again. Otherwise, in a directory with ten thousand logs, each
 look at a log would list ten thousand names. An unchanged modification time proves this only if the
@@ -23,7 +23,7 @@ Inodes = Mapping[str, int]
 
 
 def is_settled(changed_ns: int) -> bool:
-    """Return whether any future change will have a later modification time."""
+    """Return whether every future change will set a later modification time."""
     return time.time_ns() - changed_ns > _TICK_NS
 
 

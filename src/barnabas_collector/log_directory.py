@@ -1,5 +1,5 @@
-"""Manages the files of a log: the file at its path, those next to it, and open files without a
-name.
+"""Manages the files of a log: the file at its path, the files next to it, and open files that no
+longer have a name.
 
 A file is held open until it has been replaced *and* nothing has been written to it for `quiet_s`,
 because servers write to the old file until they open the new one, and for a while afterwards.
@@ -28,19 +28,23 @@ Stat = tuple[int, int, int, int]
 
 
 class Choice(Protocol):
-    """Answers questions about a user's arguments."""
+    """Answers queries about the arguments given by the user."""
 
     def is_named(self, path: Path) -> bool:
-        """Return whether an argument names this rotated file, and not only its directory."""
+        """Return whether an argument names this rotated file itself rather than only its directory.
+        """
         ...
 
     def is_literal(self, path: Path) -> bool:
-        """Return whether an argument is this file itself, and not a directory or a pattern."""
+        """Return whether an argument names this file itself rather than a directory or a pattern.
+        """
         ...
 
 
 class LogDirectory:
-    """Finds a log's files, and keeps open those that may change; call `close` at the end."""
+    """Finds the files of a log, and keeps files open that may still change. Call `close` at the
+    end.
+    """
 
     def __init__(
         self,
@@ -63,11 +67,10 @@ class LogDirectory:
         self._unreadable: set[Path] = set()
 
     def look(self) -> list[Found]:
-        """Return the files, oldest first, with files without a name at the start and the live file
-        at the end.
+        """Return the files, oldest first. Files without a name come first and the live file last.
 
-        If the live file exists but cannot be read, `refusal` is the reason, and the other files are
-        returned.
+        If the live file exists but cannot be read, `refusal` contains the reason, and the other
+        files are still returned.
         """
         self._listings.held[self._path] = self._held
         for _ in range(_LOOKS):
@@ -94,7 +97,7 @@ class LogDirectory:
         return found
 
     def open(self, found: Found) -> LogFile | None:
-        """Open a file found by the last look, or return None if it was removed since."""
+        """Open a file found by the last look, or return None if the file has been removed since."""
         inode = (found.device, found.inode)
         if inode not in self._held:
             try:
@@ -125,13 +128,13 @@ class LogDirectory:
         return file.quiet_s() >= self._quiet_s
 
     def is_abandoned(self, found: Found) -> bool:
-        """Return whether certainly no process is writing to the file, or nothing was written for a
-        long time."""
+        """Return whether it is certain that no process is writing to the file, or nothing has been
+        written to it for a long time."""
         file = self._held.get((found.device, found.inode))
         return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 
     def has_been_truncated(self, found: list[Found]) -> bool:
-        """Return whether the live file found by this look has since been truncated."""
+        """Return whether the live file found by this look has been truncated since."""
         live = found[-1] if found and found[-1].is_live else None
         # A compressed file is never truncated; the size of its text is unknown.
         if live is None or live.size_bytes is None:
@@ -162,7 +165,8 @@ class LogDirectory:
         self._listings.held.pop(self._path, None)
 
     def held_anywhere(self, inode: int) -> LogFile | None:
-        """Return the open file with this inode, if any log that shares the listings holds it."""
+        """Return the open file with this inode if it is held by any log that shares the listings.
+        """
         for held in self._listings.held.values():
             for (_, number), file in held.items():
                 if number == inode:
@@ -217,7 +221,9 @@ class LogDirectory:
         return found
 
     def _report(self, path: Path, error: ConfigError) -> None:
-        """Keep the error if it concerns the log's own path; for any other file, log it once."""
+        """Keep the error if it concerns the path of the log itself. Log errors of any other file
+        once.
+        """
         if path == self.live and not _is_missing(path):
             self.refusal = error
         elif path not in self._unreadable:

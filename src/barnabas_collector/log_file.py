@@ -1,6 +1,6 @@
-"""Reads a log file's bytes, or its text if the file is compressed, and its time of creation.
+"""Reads the bytes of a log file, or its text if the file is compressed, and its creation time.
 
-The time of creation (birth) distinguishes a file from a later one with the same inode.
+The creation time (birth) distinguishes a file from a later file with the same inode.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BIRTH_AT: Final = 80
 
 
 class LogFile:
-    """Holds a file open even if it is renamed; call `close` at the end."""
+    """Holds a file open even if it is renamed. Call `close` at the end."""
 
     def __init__(self, path: Path) -> None:
         """Open the file. Raises `ConfigError` with the reason if it cannot be read."""
@@ -80,12 +80,12 @@ class LogFile:
         return size_bytes
 
     def quiet_s(self) -> float:
-        """Return the time since the last write, judging by the calls of `size_bytes`."""
+        """Return the time since the last write, as observed by the calls of `size_bytes`."""
         return time.monotonic() - self._changed_at_s
 
     def beginning(self) -> bytes:
-        """Return the beginning of the text, without holes before or after it; b"" if a
-        compressed file is incomplete or damaged."""
+        """Return the beginning of the text, without adjacent holes. Return b"" if a compressed file
+        is incomplete or damaged."""
         if self._unpack is not None:
             return self._packed_beginning()
         fd = self._file.fileno()
@@ -111,7 +111,7 @@ class LogFile:
     def begins(self, beginning: bytes) -> bool:
         """Return whether the file still has this beginning.
 
-        It does unless it was truncated, which never happens to a compressed file.
+        This is true unless the file has been truncated. A compressed file is never truncated.
         """
         return self.is_compressed or self.beginning().startswith(beginning)
 
@@ -123,7 +123,7 @@ class LogFile:
         return next_data(self._file.fileno(), position)
 
     def ends(self, extent: Extent) -> bool:
-        """Return whether the extent's last bytes match this text before the same position."""
+        """Return whether the text at the extent's last bytes matches the extent."""
         if self.is_compressed:
             # Compare only size and tail; the checksum may be unknown.
             return self._unpacked_extent(extent.size_bytes)[::2] == extent[::2]
@@ -140,7 +140,7 @@ class LogFile:
         return extent.is_end_in(self) and Extent().grown(self, extent.size_bytes) == extent
 
     def whole(self) -> Extent:
-        """Return the text up to its current end, with only its tail hashed."""
+        """Return the extent of the text up to its current end. Only the tail is hashed."""
         if self.is_compressed:
             return self._unpacked_extent(None)._replace(checksum=None)
         return Extent(checksum=None).grown(self, self.size_bytes())
@@ -201,13 +201,13 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting: a pipe without a writer would block the collection of all
-    logs."""
+    """Open a file without blocking. Otherwise, a pipe without a writer would block the collection
+    of all logs."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def unreadable(path: Path, error: OSError) -> ConfigError:
-    """Return the error with a readable reason."""
+    """Return the error with a human-readable reason."""
     match error:
         case FileNotFoundError():
             why = "there is no such file"
@@ -221,7 +221,7 @@ def unreadable(path: Path, error: OSError) -> ConfigError:
 
 
 def _born_ns(fd: int) -> int:
-    """Return when an open file was created, or 0 if the system does not record it."""
+    """Return the time when an open file was created, or 0 if the system does not record it."""
     if _STATX is None:
         return int(getattr(os.fstat(fd), "st_birthtime", 0) * 1_000_000_000)
     found = ctypes.create_string_buffer(_STATX_BYTES)
@@ -237,7 +237,7 @@ def _born_ns(fd: int) -> int:
 
 
 def _statx() -> Any:
-    """Return the C library's statx(2); not all versions of Python have it."""
+    """Return the C library's statx(2), which not every Python version provides."""
     if sys.platform != "linux":
         return None
     return getattr(ctypes.CDLL(None), "statx", None)
@@ -247,9 +247,9 @@ _STATX: Final = _statx()
 
 
 class FileText:
-    """Gives access to the text of a found file, reopening it if necessary. Implements `Text`.
+    """Gives access to the text of a found file, which is reopened if necessary. Implements `Text`.
 
-    `is_fixed`: the file no longer changes; its answers are cached.
+    `is_fixed` means that the file no longer changes, so its answers are cached.
     """
 
     def __init__(
@@ -283,7 +283,7 @@ class FileText:
 
     @contextmanager
     def _open(self) -> Iterator[LogFile | None]:
-        """Yield the open file, or None if it was removed or replaced after it was found."""
+        """Yield the open file, or None if the file was removed or replaced after it was found."""
         if (held := self._held.get(self._inode)) is not None:
             yield held
             return

@@ -1,4 +1,4 @@
-"""Finds the logs that the arguments refer to: files, all files in a directory, or those matching a
+"""Finds the logs given by the arguments, each of which is a file, a directory (all its files) or a
 pattern.
 
 A rotated file next to its log is part of that log, not a separate log, even if an argument names
@@ -34,8 +34,8 @@ _MOST_DIRECTORIES: Final = 100_000
 class Patterns:
     """Matches file names against the patterns of `include` or `exclude`.
 
-    A pattern without a slash must match the name. A pattern with a slash must match the whole path,
-    or its end if the pattern does not begin with a slash; `*` also matches slashes.
+    A pattern without a slash must match the file name. A pattern with a slash must match the whole
+    path or, if it does not begin with a slash, the end of the path; `*` also matches slashes.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -66,7 +66,7 @@ class _Directory(NamedTuple):
 
 
 class LogPaths:
-    """Searches again on each call of `paths`, listing only directories that have changed."""
+    """Searches again on each call of `paths`, but lists only directories that have changed."""
 
     def __init__(
         self,
@@ -91,12 +91,13 @@ class LogPaths:
         self._has_warned = False
 
     def is_named(self, path: Path) -> bool:
-        """Return whether an argument names this rotated file itself, not only its directory or its
-        log."""
+        """Return whether an argument names this rotated file itself rather than only its directory
+        or its log."""
         return path in self._named and not self.is_too_old(path)
 
     def is_literal(self, path: Path) -> bool:
-        """Return whether an argument is this file itself, and not a directory or a pattern."""
+        """Return whether an argument names this file itself rather than a directory or a pattern.
+        """
         return path in self._literal
 
     def is_too_old(self, path: Path) -> bool:
@@ -229,8 +230,8 @@ def _any_of(patterns: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _resolve(paths: Iterable[Path]) -> set[Path]:
-    """Return the paths with links in their directories followed; each directory is resolved
-    once."""
+    """Return the paths with the links in their directories resolved. Each directory is resolved
+    only once."""
     directories: dict[Path, Path] = {}
     found = set()
     for path in paths:

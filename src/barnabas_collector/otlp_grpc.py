@@ -1,4 +1,4 @@
-"""Receives OTLP's logs over gRPC: `opentelemetry.proto.collector.logs.v1.LogsService/Export`.
+"""Receives OTLP logs over gRPC: `opentelemetry.proto.collector.logs.v1.LogsService/Export`.
 
 The handler reads each message itself, so that a call waits at its sender until there is room. It
 also inflates the message, with a limit on the size: gRPC would inflate even a small message to any
@@ -44,7 +44,7 @@ _OPTIONS: Final = (
 
 
 class OtlpGrpc:
-    """Runs a listener. `on_listening` is called with the address."""
+    """Runs a listener. `on_listening` is called with the address of the listener."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class OtlpGrpc:
         on_listening: Callable[[str], None],
         tls: TlsFiles | None = None,
     ) -> None:
-        """Raises `ConfigError` if a package is missing or a file in `tls` cannot be used."""
+        """Raises `ConfigError` if a package is not installed or a file in `tls` cannot be used."""
         require("grpc.aio", "opentelemetry.proto.collector.logs.v1.logs_service_pb2")
         if tls is not None:
             tls_context(tls, "OTLP")  # gRPC itself would not report the cause
@@ -163,7 +163,7 @@ def _inflated(message: bytes) -> bytes:
 
 
 def _host(peer: str) -> str:
-    """Return the address from gRPC's name for a peer, such as `ipv4:127.0.0.1:5000`."""
+    """Return the address contained in gRPC's name for a peer, such as `ipv4:127.0.0.1:5000`."""
     from urllib.parse import unquote
 
     return unquote(peer.partition(":")[2].rpartition(":")[0]).strip("[]")

@@ -59,7 +59,9 @@ _STATUS: Final = {
 
 
 class OtlpHttp:
-    """Manages a listener and its connections. `on_listening` is called with the address."""
+    """Manages a listener and its connections. `on_listening` is called with the address of the
+    listener.
+    """
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class OtlpHttp:
         on_listening: Callable[[str], None],
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Raises `ConfigError` if a package is missing."""
+        """Raises `ConfigError` if a package is not installed."""
         require("h11", "opentelemetry.proto.collector.logs.v1.logs_service_pb2")
         self.memory = _Memory(_MOST_BODIES_BYTES)
         self.is_stopping = False
@@ -112,7 +114,7 @@ class OtlpHttp:
             self._rejected.log_rest()
 
     async def _finish(self) -> None:
-        """Let started requests finish, for a limited time."""
+        """Let requests in progress finish, for a limited time."""
         self.is_stopping = True
         for task, connection in self._connections.items():
             if connection.is_idle:
@@ -165,7 +167,7 @@ class _Memory:
 
 
 class _Head(NamedTuple):
-    """Describes a request's body, as announced by the head."""
+    """Describes the body of a request as announced in the request head."""
 
     is_json: bool
     is_gzip: bool
@@ -195,7 +197,7 @@ class _Head(NamedTuple):
 
 
 class Body:
-    """Collects a body, inflated if necessary, up to its limit."""
+    """Collects a body, inflating it if necessary, up to the size limit."""
 
     def __init__(self, *, is_gzip: bool, most_bytes: int = MOST_BYTES) -> None:
         self.content = bytearray()
@@ -204,7 +206,7 @@ class Body:
         self._inflating = zlib.decompressobj(_GZIP) if is_gzip else None
 
     def add(self, data: bytes) -> int:
-        """Add received bytes, and return the growth of the body. Raises `Refusal`."""
+        """Add received bytes, and return by how much the body has grown. Raises `Refusal`."""
         before = len(self.content)
         if self._inflating is not None:
             if self._inflating.eof:
@@ -243,7 +245,7 @@ class _Connection:
         self._peer = str(peer[0]) if peer else ""
 
     async def run(self) -> None:
-        """Respond to requests until either side ends the connection."""
+        """Respond to requests until either side closes the connection."""
         try:
             while await self._serve():
                 self._http.start_next_cycle()
@@ -350,7 +352,7 @@ class _Connection:
         return not await self._answer(_STATUS[refusal.reason], head, body)
 
     async def _answer(self, status: HTTPStatus, head: _Head, body: bytes) -> bool:
-        """Send a response, and return whether this was the connection's last request."""
+        """Send a response, and return whether it ends the connection."""
         is_last = self._listener.is_stopping or self._http.their_state is not self._h11.DONE
         headers = [
             ("content-type", _JSON if head.is_json else _PROTOBUF),
@@ -376,7 +378,9 @@ class _Connection:
             self._writer.write(data)
 
     async def _discard(self) -> None:
-        """Read and discard the rest from a sender, which would otherwise not read the response."""
+        """Read and discard the rest of a request; otherwise, its sender would not read the
+        response.
+        """
         if self._writer.can_write_eof():
             self._writer.write_eof()
         left_bytes = MOST_BYTES
@@ -391,6 +395,8 @@ def _json_status(text: str) -> bytes:
 
 
 def _protobuf_status(text: str) -> bytes:
-    """Return a `google.rpc.Status`, whose second field is a message of at most 127 bytes here."""
+    """Return a `google.rpc.Status`. Its second field is a message, which is limited to 127 bytes
+    here.
+    """
     message = text.encode()[:127]
     return b"\x12" + bytes((len(message),)) + message.decode("utf-8", "ignore").encode()

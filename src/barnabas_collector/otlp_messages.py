@@ -29,7 +29,7 @@ MOST_RESOURCES: Final = 10_000
 MOST_RECORD_BYTES: Final = 900_000
 MOST_LOG_RECORDS: Final = 10_000  # the maximum in a record of the topic
 _MOST_SHARED_BYTES: Final = 131_072
-"""The maximum size of a resource or scope; each part of a divided request repeats both."""
+"""The maximum size of a resource or scope. If a request is divided, each part repeats both."""
 _KEY_BYTES: Final = 16
 _FIELD_BYTES: Final = 6  # a tag, and a length of at most 8 MiB
 
@@ -40,7 +40,7 @@ TOO_LARGE: Final = "too large"
 
 
 class Refusal(Exception):
-    """The reason for refusing a request, as one of the words above and as a sentence."""
+    """The reason for refusing a request, given as one of the words above and as a sentence."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -57,7 +57,7 @@ class Message(NamedTuple):
 
 
 def require(*modules: str) -> None:
-    """Raise `ConfigError` if a module that a listener needs is not installed."""
+    """Raise `ConfigError` if a module required by a listener is not installed."""
     for name in modules:
         try:
             import_module(name)
@@ -153,7 +153,8 @@ def _redact_value(value: Any, redact: Redact) -> None:
 
 
 def messages(request: Any, most_bytes: int = MOST_RECORD_BYTES) -> Iterator[Message]:
-    """Yield the records of a request: one for each resource, or several if it is too large.
+    """Yield one record for each resource of a request, or several records if a resource is too
+    large.
 
     Resources without log records are omitted. Raises `Refusal`.
     """
@@ -175,7 +176,8 @@ def messages(request: Any, most_bytes: int = MOST_RECORD_BYTES) -> Iterator[Mess
 
 
 def _parts(group: Any, most_bytes: int) -> Iterator[tuple[Any, int]]:
-    """Divide a resource's log records, in order; each part repeats resource and scope."""
+    """Divide the log records of a resource, in order. Each part repeats the resource and the scope.
+    """
     empty = _without(group, "scope_logs")
     _check_shared("resource", empty)
     part, count, size_bytes = _copy(empty), 0, empty.ByteSize() + _FIELD_BYTES
@@ -208,7 +210,8 @@ def _copy(message: Any) -> Any:
 
 
 def _without(message: Any, field: str) -> Any:
-    """Return a copy without one field. That field is never copied, because it may be large."""
+    """Return a copy without one field. The field itself is never copied, because it may be large.
+    """
     bare = type(message)()
     for descriptor, value in message.ListFields():
         if descriptor.name == field:

@@ -1,10 +1,10 @@
-"""Accepts OTLP requests, and tells their senders whether the brokers have acknowledged them.
+"""Accepts OTLP requests, and tells the senders whether the brokers have acknowledged the requests.
 
-A sender keeps its log records until their storage is confirmed, so none are lost, whichever process
-dies. If the brokers do not acknowledge a request in time, the sender is asked to send it again. The
-records are still being sent, so a repeated request with the same bytes is not sent again, but
-receives the outcome of the first. This works once per request. Duplicates occur if a sender does
-not repeat the same bytes, or if the collector was killed.
+A sender keeps its log records until it is told that they are stored, so no records are lost,
+whichever process dies. If the brokers do not acknowledge a request in time, the sender is asked to
+send it again. As the records are still being sent, a repeated request with the same bytes is not
+sent again but receives the outcome of the first request. This works once per request. Duplicates
+occur if a sender does not repeat the same bytes or if the collector is killed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from barnabas_collector.tally import Tally
 from barnabas_formats.otlp_request import ENCODING, OTLP_PROTO
 
 BUSY: Final = "busy"
-"""The reason for a refusal that makes a sender try again."""
+"""The reason for a refusal after which the sender should try again."""
 PATIENCE_S: Final = 5.0
-"""How long to wait for the brokers. It must be shorter than the senders' timeout, ten seconds by
-default."""
+"""How long to wait for the brokers. This must be shorter than the sender's timeout, which is ten
+seconds by default."""
 FINISH_S: Final = 5.0
-"""How long started requests may take to finish when the collector stops."""
+"""How long requests in progress may take to finish when the collector stops."""
 _LARGE_BYTES: Final = 131_072
-"""Requests larger than this are prepared in a thread: eight megabytes of JSON take seconds."""
+"""Larger requests are prepared in a thread, because eight megabytes of JSON take seconds."""
 _KEPT_S: Final = 120.0  # senders repeat a request within a minute
 _MOST_KEPT: Final = 10_000
 
@@ -89,7 +89,8 @@ class Receipts:
         self._origin = lru_cache(4_096)(lambda key, peer: _origin(key, peer, host))
 
     def check_room(self) -> None:
-        """Raise `Refusal` if there is no room for a request. Call this before reading a body."""
+        """Raise `Refusal` if there is no room for another request. Call this before reading a body.
+        """
         if self._has_given_up:
             raise Refusal(BUSY, "the collector is stopping")
         # A repeated request needs no room, but only its body identifies it.
@@ -160,7 +161,8 @@ class Receipts:
             self._metrics.otlp_refused[refusal.reason] += 1
 
     def give_up(self) -> None:
-        """Respond to all senders immediately, refusing unacknowledged requests."""
+        """Respond to all senders immediately. Requests that have not been acknowledged are refused.
+        """
         self._has_given_up = True
         for waiter in self._waiters:
             if not waiter.done():
@@ -168,7 +170,7 @@ class Receipts:
         self._refused.log_rest()
 
     def on_unsaid(self, receipt: Receipt) -> None:
-        """Record that a sender did not learn that its request is stored."""
+        """Record that a sender was not told that its request has been stored."""
         self._leave(receipt)
 
     def _leave(self, receipt: Receipt) -> None:
@@ -182,7 +184,9 @@ class Receipts:
 
 
 def _prepared(body: bytes, redact: Redact | None, *, is_json: bool) -> list[Message]:
-    """Return all records of a request, so that the whole request is either accepted or refused."""
+    """Return all records of a request before any is sent, so that the request is accepted or
+    refused as a whole.
+    """
     request = parse(body, is_json=is_json)
     if redact is not None:
         replace_secrets(request, redact)

@@ -1,8 +1,8 @@
-"""Clock and Random: the only readers of time and of entropy (one of the four seams).
+"""Defines Clock and Random, the only code that reads the time and entropy (one of the four seams).
 
-There are two clocks, and every use must choose one: an operator, NTP or a virtual machine may set
-the wall clock at any moment, by any amount, and this must not shorten or lengthen anything under
-way.
+There are two clocks, and every caller must choose one of them. An operator, NTP or a virtual
+machine may set the wall clock at any moment and by any amount, and this must not shorten or
+lengthen anything that is in progress.
 """
 
 from __future__ import annotations
@@ -13,35 +13,41 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The time. The simulator has a virtual one."""
+    """Provides the time. The simulator uses a virtual clock."""
 
     def monotonic_ms(self) -> int:
-        """Return milliseconds since some instant; never less than an earlier result, whatever
-        happens to the wall clock. Use it for deadlines, sessions and schedules.
+        """Return the milliseconds since an arbitrary instant. The result is never less than an
+        earlier result, whatever happens to the wall clock. Use it for deadlines, sessions and
+        schedules.
         """
         ...
 
     def wall_ms(self) -> int:
-        """Return milliseconds since the epoch by the wall clock, which may be corrected in either
-        direction. Use it for times that are written into records or compared with times in records.
+        """Return the milliseconds since the epoch according to the wall clock, which may be
+        corrected in either direction. Use it for times that are written into records or compared
+        with times in records.
         """
         ...
 
 
 spent_ns = time.perf_counter_ns
-"""Nanoseconds since some instant, for measuring how long work took: real time, even in the
-simulator.
+"""Returns the nanoseconds since an arbitrary instant, to measure how long work took. This is real
+time, even in the simulator.
 """
 
 thread_cpu_ns = time.thread_time_ns
-"""Nanoseconds of CPU time that the calling thread has used, also in the simulator."""
+"""Returns the CPU time in nanoseconds used by the calling thread. This is real CPU time, even in
+the simulator.
+"""
 
 process_cpu_ns = time.process_time_ns
-"""Nanoseconds of CPU time that all threads of the process have used, also in the simulator."""
+"""Returns the CPU time in nanoseconds used by all threads of the process. This is real CPU time,
+even in the simulator.
+"""
 
 
 class SystemClock:
-    """The machine's clocks."""
+    """Provides the time of the machine's clocks."""
 
     __slots__ = ()
 
@@ -53,14 +59,14 @@ class SystemClock:
 
 
 class Random(Protocol):
-    """Entropy. The simulator's is seeded."""
+    """Provides entropy. The simulator uses a seeded source."""
 
     def below(self, limit: int) -> int:
-        """Return a number in `[0, limit)`; `limit` is positive."""
+        """Return a number in `[0, limit)`. `limit` must be positive."""
         ...
 
     def uuid(self) -> bytes:
-        """Return sixteen bytes that Kafka accepts as a topic or cluster id."""
+        """Return sixteen random bytes that Kafka accepts as a topic or cluster id."""
         ...
 
 
@@ -68,7 +74,7 @@ _RESERVED_UUIDS = frozenset({bytes(16), bytes(15) + b"\x01"})
 
 
 class SystemRandom:
-    """The operating system's entropy."""
+    """Provides the operating system's entropy."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Forces a file's written bytes, or the names in a directory, onto the disk."""
+"""Forces the written bytes of a file, or the names in a directory, onto the disk."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _UNSUPPORTED = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY, errno.ENOTC
 
 
 def sync_descriptor(descriptor: int) -> None:
-    """Make the written data survive a power failure. Releases the GIL. Raises OSError.
+    """Make sure that the written data survives a power failure. Releases the GIL. Raises OSError.
 
-    On macOS fsync leaves the bytes in the drive's own cache; F_FULLFSYNC does not, and Java uses it
-    too. Some network file systems lack it; then fsync is used.
+    On macOS, fsync leaves the bytes in the cache of the drive. F_FULLFSYNC does not, so it is used
+    instead, as in Java. Some network file systems do not support it; fsync is used there.
     """
     full_sync = getattr(fcntl, "F_FULLFSYNC", None)
     if full_sync is not None:

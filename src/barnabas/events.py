@@ -1,11 +1,11 @@
-"""Events: broker decisions that are visible to clients, each with its cause.
+"""Defines events: decisions of a broker that are visible to clients, each with its cause.
 
-The part of a broker that carries out a decision adds the event and logs its line in one call:
+The part of a broker that carries out a decision adds the event and logs the line in one call:
 
     replicas.events.add(Event("isr-shrink", line, cause, topic="orders", partition=3), _log)
 
-The log keeps the latest events in memory, for tools to read (decision 38), and counts events by
-kind. Events are not state: they are lost when the broker stops.
+The event log keeps the latest events in memory, so that tools can read them (decision 38), and
+counts events by kind. Events are not part of the state: they are lost when the broker stops.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ MOST_CHARACTERS: Final = 2_000
 """The maximum length of a line or of a cause."""
 
 ROUTINE: Final = ("compaction", "follower", "leader", "retention")
-"""Kinds with an event per replica: so many that tools show them only on request."""
+"""The kinds with one event per replica. There are so many of these events that tools show them only
+on request.
+"""
 Kind = Literal[
     "access-denied",
     "authentication-failed",
@@ -63,43 +65,45 @@ _MINUTE_MS = 60_000
 
 
 class Event(NamedTuple):
-    """A decision that is visible to clients; a field that does not apply has its default.
+    """A decision that is visible to clients. A field that does not apply has its default value.
 
     `EventLog.add` sets `at_ms` and `sequence`.
     """
 
     kind: Kind
     text: str
-    """The line in the broker's log."""
+    """The line written to the broker's log."""
     cause: str = ""
-    """A short clause, from the deciding machine."""
+    """The cause in a short clause, provided by the machine that made the decision."""
     topic: str = ""
     partition: int = -1
     group: str = ""
     broker: int = -1
-    """The event's subject, if a broker."""
+    """The broker that the event is about, if any."""
     is_harmless: bool | None = None
-    """True if clients are unaffected; None: unknown."""
+    """True if clients are unaffected, or None if this is unknown."""
     advice: str = ""
-    """What to do, if known."""
+    """What to do about it, if known."""
     is_warning: bool = False
     at_ms: int = 0
     sequence: int = 0
-    """Higher than for any earlier event on the broker, even from before a restart."""
+    """Higher than the number of every earlier event on this broker, including events from before a
+    restart.
+    """
 
     @property
     def severity(self) -> str:
-        """The level of the line in the broker's log: INFO or WARNING."""
+        """The level at which the line is written to the broker's log: INFO or WARNING."""
         return "WARNING" if self.is_warning else "INFO"
 
 
 class EventLog:
-    """A broker's latest events, in order, bounded in number and size."""
+    """Keeps a broker's latest events in order. Their number and size are bounded."""
 
     __slots__ = ("_characters", "_counts", "_events", "_now_ms", "_shares", "first", "last")
 
     def __init__(self, now_ms: Callable[[], int], metrics: Registry) -> None:
-        """`now_ms` returns the wall time."""
+        """`now_ms` returns the wall-clock time."""
         self._now_ms = now_ms
         self._events: deque[Event] = deque()
         self._characters = 0
@@ -109,11 +113,11 @@ class EventLog:
         self.last = now_ms() * _PER_MS
         """The sequence number of the last event."""
         self.first = self.last + 1
-        """The sequence number of the oldest event that is kept."""
+        """The sequence number of the oldest event that is still kept."""
         metrics.declare(self._families)
 
     def add(self, event: Event, log: logging.Logger | None = None) -> None:
-        """Keep and count an event, and log its line unless another line reports it."""
+        """Keep and count an event, and log its line unless it is reported by another line."""
         kind, text, cause, topic, _, group, _, _, advice, is_warning, _, _ = event
         size = len(text) + len(cause)
         if size > MOST_CHARACTERS or not (text.isprintable() and cause.isprintable()):
@@ -131,10 +135,10 @@ class EventLog:
             log.log(_WARNING if is_warning else _INFO, "%s", text)
 
     def add_routine(self, event: Event, log: logging.Logger) -> None:
-        """Keep an event unless its kind has used up its share of the current minute.
+        """Keep an event unless events of its kind have used up their share of the current minute.
 
-        The line is always logged and the event always counted. Thus, work on ten thousand
-        partitions does not push out all other events.
+        In any case, the line is logged and the event is counted. Work on ten thousand partitions
+        therefore does not push out all other events.
         """
         kind, minute = event.kind, self._now_ms() // _MINUTE_MS
         share = self._shares.get(kind)
@@ -161,10 +165,10 @@ class EventLog:
         self.first = self.last + 1 - len(events)
 
     def after(self, sequence: int, limit: int) -> list[Event]:
-        """Return at most `limit` events after this one, oldest first.
+        """Return at most `limit` events after this sequence number, oldest first.
 
-        A number that this broker has not yet reached is from before a restart with a clock that was
-        ahead: all events are returned.
+        If this broker has not reached the number yet, the number is from before a restart, when the
+        clock was ahead. In this case, all events are returned.
         """
         if sequence > self.last:
             sequence = 0
@@ -180,7 +184,7 @@ class EventLog:
 
 
 class _Share:
-    """Counts the events of one routine kind in one minute."""
+    """Counts the events of one routine kind within one minute."""
 
     __slots__ = ("count", "left_out", "minute")
 
@@ -188,9 +192,9 @@ class _Share:
         self.minute = minute
         self.count = 0
         self.left_out = 0
-        """The number of events that were only logged and counted."""
+        """The number of events that were logged and counted but not kept."""
 
 
 def _one_line(text: str) -> str:
-    """Escape untrusted names, so that the text is one safe line of limited length."""
+    """Escape untrusted names, so that the result is a single safe line of limited length."""
     return printable_within(text, MOST_CHARACTERS)

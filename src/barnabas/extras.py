@@ -1,7 +1,7 @@
-"""Builds the line that installs an extra's packages; all messages take it from here.
+"""Builds the command line that installs the packages of an extra. All messages use this line.
 
-It names the packages themselves, never `barnabas[...]`: on another index the name may belong to
-somebody else's package.
+The line lists the packages themselves and never `barnabas[...]`, because on another index this name
+may belong to somebody else's package.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _NESTED: Final = re.compile(rf"{_DISTRIBUTION}\[(.+)\]")
 
 
 def install_line(extra: str, only: Collection[str] = ()) -> str:
-    """Return `pip install` with an extra's packages and their bounds, or only the packages in
-    `only`.
+    """Return a `pip install` command with the packages of an extra and their version bounds, or
+    with only the packages in `only`.
     """
     import shlex
     from importlib.metadata import PackageNotFoundError, requires  # slow, and rarely needed
@@ -33,7 +33,7 @@ def install_line(extra: str, only: Collection[str] = ()) -> str:
 
 
 def _packages(extra: str, lines: Collection[str]) -> Iterator[str]:
-    """Yield an extra's requirements, and those of any extras that it names."""
+    """Yield the requirements of an extra, including those of any extras that it refers to."""
     for line in lines:
         requirement, _, marker = map(str.strip, line.partition(";"))
         if f'extra == "{extra}"' not in marker.replace("'", '"'):

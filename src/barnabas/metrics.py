@@ -1,8 +1,8 @@
-"""Metrics: counters, and the registry of families of numbers.
+"""Defines metrics: counters, and the registry of metric families.
 
-Each part of a broker declares its families in the broker's registry, beside the code that counts.
-Events are counted, at the cost of one addition each. Values in existing state are read when a page
-is rendered. One event loop writes all counters, so there are no locks.
+Each part of a broker declares its families in the broker's registry, next to the code that does the
+counting. Counting an event costs one addition. Values that can be derived from existing state are
+read when a page is rendered. All counters are updated on one event loop, so no locks are needed.
 
     registry.counter("kafka.server:type=ReplicaManager,name=IsrShrinksPerSec", "ISR shrinks")
     registry.gauge("kafka.server:type=ReplicaManager,name=PartitionCount", "Replicas", self.count)
@@ -49,11 +49,11 @@ class Sample(NamedTuple):
     value: float
     labels: tuple[tuple[str, str], ...] = ()
     suffix: str = ""
-    """Appended to the family's name: `_sum` and `_count` of a summary."""
+    """The suffix appended to the family's name: `_sum` and `_count` for a summary."""
 
 
 class Family(NamedTuple):
-    """All numbers with one name, at this moment.
+    """All numbers with the same name, at one moment.
 
     `samples` may be a generator: it is consumed in slices, between which other tasks run, so it
     must iterate over a copy of anything that may change.
@@ -70,7 +70,8 @@ Read = Callable[[], Iterable[Family]]
 
 
 class Registry:
-    """All families in one broker. Each part declares its families once, when created."""
+    """Holds all families of one broker. Each part declares its families once, when it is created.
+    """
 
     __slots__ = ("_reads",)
 
@@ -78,7 +79,9 @@ class Registry:
         self._reads: list[Read] = []
 
     def declare(self, read: Read) -> None:
-        """Add the families that `read` returns; no other part may declare one of their names."""
+        """Add the families that `read` returns. No other part may declare a family with one of
+        their names.
+        """
         self._reads.append(read)
 
     def counter(self, name: str, sentence: str) -> Counter:
@@ -96,17 +99,18 @@ class Registry:
 
 
 def gauge(name: str, sentence: str, samples: Iterable[Sample]) -> Family:
-    """Return a family of numbers that rise and fall, named by its MBean or by its own name."""
+    """Return a family of numbers that can rise and fall, named after its MBean or by its own name.
+    """
     return Family(*_named(name, sentence, "gauge"), samples)
 
 
 def counter(name: str, sentence: str, samples: Iterable[Sample]) -> Family:
-    """Return a family of numbers that only grow, named by its MBean or by its own name."""
+    """Return a family of numbers that only increase, named after its MBean or by its own name."""
     return Family(*_named(name, sentence, "counter"), samples)
 
 
 def summary(name: str, sentence: str, samples: Iterable[Sample]) -> Family:
-    """Return a family of quantiles, sums and counts, named by its MBean or by its own name."""
+    """Return a family of quantiles, sums and counts, named after its MBean or by its own name."""
     return Family(*_named(name, sentence, "summary"), samples)
 
 
@@ -138,14 +142,14 @@ _BUCKETS = 112  # from a microsecond to four minutes; longer durations are in th
 _BOUNDS = [round(_LOWEST_NS * 2 ** (step / 4)) for step in range(_BUCKETS)]
 QUANTILES = ((0.5, "0.50"), (0.75, "0.75"), (0.95, "0.95"), (0.98, "0.98"), (0.99, "0.99"),
              (0.999, "0.999"))  # fmt: skip
-"""The quantiles in Kafka's histograms, and the JMX exporter's labels for them."""
+"""The quantiles in Kafka's histograms, with the labels that the JMX exporter gives them."""
 
 
 class Durations:
-    """The durations of repeated work, counted in buckets, four per doubling.
+    """Records the durations of repeated work in buckets, with four buckets per doubling.
 
-    Sums and counts cover all durations. Quantiles cover only the last five to ten minutes, in order
-    to follow changes, or longer if no page was requested.
+    Sums and counts include all durations. Quantiles include only the last five to ten minutes, so
+    that they follow changes; they include a longer period if no page was requested.
     """
 
     __slots__ = ("_older", "_recent", "_recent_from_ns", "counts", "sum_ns")
@@ -163,7 +167,7 @@ class Durations:
         self.sum_ns += ns * times
 
     def lately(self, now_ns: int) -> list[int]:
-        """Return the counts in the window, by bucket."""
+        """Return the counts of the current window, by bucket."""
         older = self._older
         found = self.counts if older is None else list(map(sub, self.counts, older))
         if now_ns - self._recent_from_ns >= _WINDOW_NS:
@@ -174,8 +178,8 @@ class Durations:
 
 
 def quantiles(counts: Sequence[int]) -> list[float]:
-    """Return the `QUANTILES` of these counts by bucket, in ms, each within its bucket's bounds; 0
-    if there are no counts.
+    """Return the `QUANTILES` in ms, computed from these counts by bucket. Each lies within the
+    bounds of its bucket, and is 0 if there are no counts.
     """
     total, found, below, bucket = sum(counts), [], 0, 0
     for quantile, _ in QUANTILES:

@@ -1,5 +1,5 @@
-"""Makes outside text safe for a log line or a terminal: it stays on its line and controls
-nothing.
+"""Makes untrusted text safe for a log line or a terminal: the text stays on one line and cannot
+control the terminal.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ def printable(text: str) -> str:
 
 
 def printable_within(text: str, most: int) -> str:
-    """Return the beginning of the text, made printable, with at most so many characters."""
+    """Return the beginning of the text, made printable and limited to this many characters."""
     return printable(text[:most])[:most]
 
 
 def has_control_characters(text: str) -> bool:
-    """Return whether a name could end its line, turn its direction or control a terminal.
-    Characters that are merely unusual, such as a non-breaking space, do not count.
+    """Return whether a name contains characters that could end its line, change the text direction
+    or control a terminal. Merely unusual characters, such as a non-breaking space, do not count.
     """
     if text.isprintable():
         return False

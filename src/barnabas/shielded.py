@@ -1,4 +1,4 @@
-"""Waits for shared work that continues, and may fail, after its waiters have gone."""
+"""Waits for shared work, which continues and may fail after its waiters have gone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ E = TypeVar("E", bound=BaseException)
 
 
 def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
-    """Return a future that ends like `future` but does not cancel it when it is itself cancelled.
+    """Return a future with the same outcome as `future`. Cancelling the returned future does not
+    cancel `future`.
 
-    This is `asyncio.shield`, which in Python 3.14 logs an error that comes after the cancellation,
-    with a traceback, and so once for every request that a client has given up on. The code that
-    starts the work adds `retrieve_error` to it unless something is sure to await it.
+    This replaces `asyncio.shield`. In Python 3.14, `asyncio.shield` logs an error that occurs after
+    the cancellation, with a traceback, which would happen for every request that a client has given
+    up on. The code that starts the work adds `retrieve_error` to its future unless something is
+    sure to await it.
     """
     if future.done():
         return future
@@ -42,16 +44,16 @@ def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
 
 
 def retrieve_error(done: asyncio.Future[Any]) -> None:
-    """Retrieve an error that may have no waiter, so that asyncio does not log it as never
-    retrieved.
+    """Retrieve an error that may have no waiter, because asyncio would otherwise log that the error
+    was never retrieved.
     """
     if not done.cancelled():
         done.exception()
 
 
 def again(error: E) -> E:
-    """Return a copy to raise: a single object raised by many would collect all their tracebacks and
-    keep their frames alive.
+    """Return a copy of the error to raise. An error object raised by many waiters would collect all
+    their tracebacks and keep their frames alive.
     """
     try:
         copied = copy(error)

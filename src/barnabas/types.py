@@ -1,6 +1,7 @@
-"""Small value types shared by every layer.
+"""Defines small value types that are shared by all layers.
 
-Nothing here knows a wire format or a file layout; offsets count records, positions count bytes.
+This module knows nothing about wire formats or file layouts. Offsets count records, and positions
+count bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ _FROM_URL = str.maketrans("-_", "+/")
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic; also the name of its directory (`<topic>-<partition>`)."""
+    """Identifies one partition of one topic; as text, it is the name of the partition's directory
+    (`<topic>-<partition>`).
+    """
 
     topic: str
     partition: int
@@ -26,7 +29,7 @@ class TopicPartition(NamedTuple):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Return partition numbers by topic, as in most messages; topics and numbers keep the given
+    """Group partition numbers by topic, as in most messages. Topics and numbers keep the given
     order.
     """
     topics: dict[str, list[int]] = {}
@@ -36,14 +39,14 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def uuid_text(uuid: bytes) -> str:
-    """Return sixteen bytes as Kafka writes an id: base64 for URLs without padding, 22
-    characters.
+    """Return the text that Kafka uses for an id of sixteen bytes: URL-safe base64 without padding,
+    22 characters.
     """
     return b2a_base64(uuid, newline=False).decode().rstrip("=").translate(_TO_URL)
 
 
 def uuid_from_text(text: str) -> bytes:
-    """Return the sixteen bytes of such a text. Raises ValueError for anything else."""
+    """Return the sixteen bytes encoded in an id's text. Raises ValueError for any other text."""
     uuid = a2b_base64(text.translate(_FROM_URL) + "==", strict_mode=True)
     if len(uuid) != 16:
         raise ValueError(f"{text!r} is not an id of 22 characters")
@@ -51,11 +54,11 @@ def uuid_from_text(text: str) -> bytes:
 
 
 class SharedFile(Protocol):
-    """A reference-counted file, which stays open as long as it is referenced.
+    """A reference-counted file, which stays open as long as there are references to it.
 
-    A closed descriptor's number is reused by the next open, so a slice still waiting for a socket
-    would send another file's bytes. Creating a `FileSlice` acquires the file; sending or dropping
-    the slice releases it.
+    The number of a closed descriptor is reused by the next open. A slice that is still waiting for
+    a socket would then send bytes of another file. Creating a `FileSlice` acquires a reference to
+    the file, and sending or dropping the slice releases it.
     """
 
     def acquire(self) -> None: ...
@@ -68,9 +71,11 @@ class SharedFile(Protocol):
 
 
 class FileSlice:
-    """`size` bytes of a file from `position` on, to be sent without passing through Python.
+    """Represents `size` bytes of a file starting at `position`, which are sent without passing
+    through Python.
 
-    Creating a slice acquires the file; calling `release()` once gives it back.
+    Creating a slice acquires a reference to the file, which must be released by calling `release()`
+    once.
     """
 
     __slots__ = ("file", "position", "size")
@@ -85,7 +90,8 @@ class FileSlice:
         return self.size
 
     def read(self) -> bytes:
-        """Return the bytes; shorter than `size` only if the file ends early."""
+        """Return the bytes of the slice. There are fewer than `size` only if the file ends early.
+        """
         return self.file.pread(self.size, self.position)
 
     def release(self) -> None:
@@ -96,4 +102,4 @@ class FileSlice:
 
 
 Part = bytes | bytearray | memoryview | FileSlice
-"""A part of a message: an encoder returns a list of these, and a connection writes them."""
+"""A part of a message. An encoder returns a list of parts, which a connection then writes."""

@@ -1,10 +1,10 @@
-"""Checks batches of events: the envelope, and the fields of each event. Pure.
+"""Validates batches of events: the envelope and the fields of each event. Pure.
 
     {"events": [{"id": "…", "time": 1764300000000, "name": "click", "url": "https://…", …}, …]}
 
-Anyone can send anything here, so each field has a type, a form and a limit. An event that fails
-becomes a `Rejection`; the other events of its batch are unaffected. A reason never quotes the
-event, so that reasons stay few and can be counted.
+Anyone can send anything to this endpoint, so each field has a type, a form and a limit. An invalid
+event becomes a `Rejection`, and the other events of the batch are unaffected. A reason never quotes
+the event, so the number of different reasons is small and they can be counted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MOST_BODY_BYTES: Final = 256 << 10
 MOST_EVENTS: Final = 500
 MOST_EVENT_BYTES: Final = 16 << 10
 MOST_LETTER_BYTES: Final = 16 << 10
-"""The maximum size of the rejected event in a dead letter; the rest is cut off."""
+"""The maximum size of the rejected event in a dead letter. A larger event is truncated."""
 OLDEST_MS: Final = 30 * 86_400_000
-"""Trackers keep events while a device is offline, but not for ever."""
+"""Trackers keep events while a device is offline, but events older than this are rejected."""
 NEWEST_MS: Final = 10 * 60_000
-"""The most that a device's clock may be ahead."""
+"""The maximum time by which a device's clock may be ahead."""
 
 _MOST_ADDRESS_LETTERS: Final = 2_048
 _MOST_TEXT_LETTERS: Final = 1_024
@@ -43,11 +43,11 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), al
 
 
 class UnreadableBatch(ValueError):
-    """The body is not a batch of events."""
+    """Raised if the body is not a batch of events."""
 
 
 class Rejection(NamedTuple):
-    """An event that failed a check, with its place in the batch, from 0."""
+    """An event that failed a check, and its index in the batch, starting from 0."""
 
     place: int
     reason: str
@@ -55,16 +55,18 @@ class Rejection(NamedTuple):
 
 
 class CheckedBatch(NamedTuple):
-    """The events of a batch, as dictionaries with valid fields only, and the rejected ones."""
+    """The valid events of a batch, as dictionaries without any invalid fields, and the rejected
+    events.
+    """
 
     events: list[dict[str, Any]]
     rejected: list[Rejection]
 
 
 def check_batch(body: bytes, now_ms: int) -> CheckedBatch:
-    """Return the checked events of a request's body. Raises UnreadableBatch.
+    """Return the checked events from the body of a request. Raises UnreadableBatch.
 
-    `now_ms` is the wall clock's time.
+    `now_ms` is the wall-clock time.
     """
     found = _events_in(body)
     events: list[dict[str, Any]] = []
@@ -82,12 +84,12 @@ def check_batch(body: bytes, now_ms: int) -> CheckedBatch:
 
 
 def encode(event: Mapping[str, Any]) -> bytes:
-    """Return an event with valid fields as JSON in UTF-8."""
+    """Return an event with valid fields as UTF-8 encoded JSON."""
     return _ENCODER.encode(event).encode()
 
 
 def why_invalid(event: Any, now_ms: int) -> str | None:
-    """Return why an event must be rejected, or None."""
+    """Return the reason why an event must be rejected, or None if it is valid."""
     if not isinstance(event, dict):
         return "an event is not an object"
     for name in _REQUIRED:
@@ -205,7 +207,7 @@ def _wrong_properties(value: object) -> str | None:
 
 
 def _wrong_level(level: list[Any]) -> str | None:
-    """Check values level by level, so that no nesting can exhaust the stack."""
+    """Check values level by level, so that deep nesting cannot exhaust the stack."""
     seen = 0
     for _ in range(_MOST_DEPTH):
         below: list[Any] = []

@@ -1,13 +1,15 @@
-"""Sends events to their topic, each id once, and waits until the brokers have acknowledged them.
+"""Sends events to their topic, each id only once, and waits until the brokers have acknowledged
+them.
 
     request ─▶ `store` ─▶ known id? ─ no ─▶ producer (acks=all, idempotent) ─▶ brokers
        ◀── stored, or NotStored ◀── yes: its delivery, or stored already
 
-A sender that receives `NotStored` keeps its events and tries again. Their records may still be in
-the producer then, so the second try waits for the first one's delivery instead of writing twice.
+A sender that receives `NotStored` keeps its events and tries again. The producer may still hold the
+records of the first attempt, so the second attempt waits for their delivery instead of writing them
+again.
 
-The ids are remembered by this process only, and only the latest of them. A record also has its id
-as a header, so that readers can recognise a repetition that came later or after a restart.
+Only the latest ids are remembered, and only by this process. Each record therefore also carries its
+id in a header, which lets readers recognise a repetition that came later or after a restart.
 """
 
 from __future__ import annotations
@@ -24,22 +26,24 @@ from barnabas.errors import BarnabasError
 
 MOST_IDS: Final = 200_000
 WAIT_S: Final = 10.0
-"""How long a request waits for the brokers."""
+"""How long a request waits for the brokers to acknowledge its records."""
 
 
 class NotStored(BarnabasError):
-    """The brokers have not acknowledged all records; they may still be stored later."""
+    """Raised if the brokers have not acknowledged all records. The records may still be stored
+    later.
+    """
 
 
 class Outgoing(NamedTuple):
-    """A record with the id that is counted once."""
+    """A record and its id. Records with the same id are stored once."""
 
     id: str
     record: ProducerRecord
 
 
 class Outbox:
-    """Stores records through a started producer. `wait_s`: how long `store` waits."""
+    """Stores records through a started producer. `wait_s` limits how long `store` waits."""
 
     def __init__(
         self, producer: Producer, *, most_ids: int = MOST_IDS, wait_s: float = WAIT_S
@@ -54,7 +58,7 @@ class Outbox:
         self._sending = asyncio.Lock()
 
     async def store(self, given: Sequence[Outgoing]) -> int:
-        """Store records, and return how many ids among them were known before.
+        """Store records, and return how many of their ids were already known.
 
         Raises NotStored.
         """
@@ -73,8 +77,8 @@ class Outbox:
         return known
 
     async def _send(self, given: Sequence[Outgoing]) -> tuple[list[Delivery], int]:
-        """Hand the new records to the producer; return all deliveries that are in progress, and
-        the number of known ids.
+        """Pass the new records to the producer. Return all deliveries in progress and the number of
+        known ids.
         """
         deliveries: list[Delivery] = []
         known = 0

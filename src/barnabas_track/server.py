@@ -1,4 +1,4 @@
-"""Serves the endpoint for events over HTTP, until a signal arrives.
+"""Serves the HTTP endpoint for events until a signal arrives.
 
     POST /v1/events   a batch, as application/json or, from `sendBeacon`, as text/plain
     GET /healthz, /readyz
@@ -64,7 +64,7 @@ _ROBOTS: Final = (
 
 
 class Endpoint(NamedTuple):
-    """Where events go, and from whose pages they come."""
+    """Specifies where events are sent, and which pages they may come from."""
 
     topic: str
     origins: Collection[str]  # "*" stands for all
@@ -81,10 +81,11 @@ async def serve(
     address: ListenAddress,
     on_ready: Callable[[str], None],
 ) -> None:
-    """Serve until SIGINT or SIGTERM; then answer the requests in progress.
+    """Serve until SIGINT or SIGTERM, and then answer the requests that are in progress.
 
-    `options` are the client's. `on_ready` is called with the URL. Raises ConfigError if the address
-    cannot be used, and a KafkaError or Unreachable if the topics cannot be used at the start.
+    `options` are the client options. `on_ready` is called with the URL. Raises ConfigError if the
+    server cannot listen on the address, and a KafkaError or Unreachable if the topics cannot be
+    used at the start.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -144,7 +145,7 @@ async def _serve_until(
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to `serve`, which closes the producer afterwards."""
+    """Leaves signal handling to `serve`, which closes the producer afterwards."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -152,7 +153,7 @@ class _Server(uvicorn.Server):
 
 
 class _Refusal(Exception):
-    """The request is answered with a status and a reason."""
+    """Raised to answer the request with a status and a reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -195,7 +196,9 @@ class _Application:
             return JSONResponse({"error": str(refusal)}, refusal.status, headers)
 
     def _cross_origin(self, request: Request) -> dict[str, str]:
-        """Return the headers for a page of another origin. Raises _Refusal if it is not listed."""
+        """Return the headers for a page from another origin. Raises _Refusal if the origin is not
+        listed.
+        """
         origin = request.headers.get("origin")
         host = request.headers.get("host", "")
         if origin is None or origin in (f"http://{host}", f"https://{host}"):
@@ -214,7 +217,8 @@ class _Application:
         }
 
     async def _receive(self, request: Request) -> dict[str, Any]:
-        """Store a request's events and dead letters, and return the answer. Raises _Refusal."""
+        """Store the events and dead letters of a request, and return the answer. Raises _Refusal.
+        """
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type not in _TYPES:
             raise _Refusal(415, f"the Content-Type is neither {' nor '.join(_TYPES)}")
@@ -263,7 +267,7 @@ class _Application:
         return Outgoing(event["id"], record)
 
     def _letter(self, rejection: Rejection, *, is_private: bool) -> Outgoing:
-        """Return a dead letter; a private one has only its reason."""
+        """Return a dead letter. If it is private, it contains only the reason."""
         reason = rejection.reason.encode()
         digest = hashlib.blake2b(reason + b"\0" + rejection.text, digest_size=16).hexdigest()
         text = b"" if is_private else rejection.text
@@ -275,13 +279,13 @@ class _Application:
 
 
 def _is_robot(agent: str) -> bool:
-    """Return whether a user agent is missing or names a program."""
+    """Return whether a user agent is missing or belongs to a program."""
     name = agent.lower()
     return not name or any(word in name for word in _ROBOTS)
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body, which is limited in size and time. Raises _Refusal."""
+    """Return the body, within limits on size and time. Raises _Refusal."""
     content = bytearray()
     try:
         async with asyncio.timeout(_BODY_S):

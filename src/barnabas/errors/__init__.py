@@ -1,11 +1,13 @@
-"""All errors that Barnabas raises on purpose: one row per error of Kafka's protocol, and ours.
+"""Defines all errors that Barnabas raises on purpose: one class for each error of Kafka's protocol,
+and our own.
 
-A `KafkaError` is sent to a peer as a code in a response, and raised by our client when it receives
-one. The classes are named after Kafka's codes: NOT_CONTROLLER is `NotController`. `CorruptData` and
-`OSError` are never sent: on disk they take a log directory offline, on the wire they close the
-connection. The rows are those of Kafka 3.9; a row's docstring is its meaning.
+A `KafkaError` is sent to a peer as an error code in a response, and our client raises it when it
+receives such a code. The classes are named after Kafka's codes: NOT_CONTROLLER is `NotController`.
+`CorruptData` and `OSError` are never sent: an error on disk takes a log directory offline, and an
+error on the wire closes the connection. The classes correspond to the errors of Kafka 3.9, and the
+docstring of a class is the meaning of the error.
 
-Each area has a file with its rows, and every name is imported from here.
+Each area has a file with its errors, and every name can be imported from here.
 """
 
 # The only public names in these files are the rows and their base classes.

@@ -1,8 +1,9 @@
-"""The base classes of the errors that Barnabas raises on purpose, and questions to ask of any
-error.
+"""Defines the base classes of the errors that Barnabas raises on purpose, and functions that
+examine errors.
 
-The rows of Kafka's protocol are subclasses of `KafkaError`, in the other files of this folder, each
-with its code; one row is here, since it stands for all unknown codes.
+The errors of Kafka's protocol are subclasses of `KafkaError`. They are defined in the other files
+of this folder, each with its code. Only one of them is defined here, because it represents all
+unknown codes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cache
 from typing import ClassVar, Final
 
 NONE = 0
-"""The code of success; it has no class, since it is never raised."""
+"""The code for success. It has no class because it is never raised."""
 
 _COLOUR: Final = r"\x1b\[\d*m"  # compiled on use: no broker that starts needs it
 _CAUSE: Final = "↳"  # how deltalake begins the line of a cause
@@ -33,14 +34,14 @@ class ConfigError(BarnabasError):
 
 
 def is_out_of_descriptors(error: OSError) -> bool:
-    """Return whether the process or the machine has too many open files, which is not a disk
-    failure.
+    """Return whether the error says that the process or the machine has too many open files, which
+    is not a disk failure.
     """
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def in_one_line(error: Exception) -> str:
-    """Return an error's text and its causes, without the stack that a library appends."""
+    """Return the text of an error and of its causes, without the stack that a library appends."""
     first, *rest = str(error).splitlines() or [type(error).__name__]
     plain = (re.sub(_COLOUR, "", line).strip() for line in rest)
     causes = [line.removeprefix(_CAUSE).strip() for line in plain if line.startswith(_CAUSE)]
@@ -48,10 +49,11 @@ def in_one_line(error: Exception) -> str:
 
 
 class KafkaError(BarnabasError):
-    """An error of Kafka's protocol; if it has no message, its text is its `meaning`.
+    """An error of Kafka's protocol. If it has no message, its text is its `meaning`.
 
-    `retriable` says that the same request may succeed later, unchanged. `record_errors` holds the
-    indexes of the invalid records in a produced batch, with the problems (KIP-467).
+    `retriable` says whether the same request may succeed later without changes. `record_errors`
+    contains the indexes of the invalid records in a produced batch, each with a description of the
+    problem (KIP-467).
     """
 
     code: ClassVar[int]
@@ -86,9 +88,9 @@ def _by_code() -> dict[int, type[KafkaError]]:
 
 
 def error_for_code(code: int) -> type[KafkaError]:
-    """Return the row of `code`, or `UnknownServerError` for an unknown code from a newer peer.
+    """Return the class for `code`, or `UnknownServerError` for an unknown code from a newer peer.
 
-    0 is not an error and must not be passed.
+    The code must not be 0, which is not an error.
     """
     assert code != NONE
     return _by_code().get(code, UnknownServerError)

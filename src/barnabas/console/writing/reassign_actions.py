@@ -88,7 +88,7 @@ class ReassignPartitions(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         if self._bytes_per_s is None:
             return "Alter and Describe on the cluster"
         return (
@@ -219,7 +219,7 @@ class CancelReassignment(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return "Alter and Describe on the cluster"
 
     async def plan(self, access: Access) -> Plan:

@@ -62,7 +62,7 @@ class ProduceRecord(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return f"Write and Describe on the topic {self._topic!r}"
 
     async def plan(self, access: Access) -> Plan:
@@ -147,7 +147,7 @@ class DeleteRecords(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return f"Delete and Describe on the topic {self._topic!r}"
 
     async def plan(self, access: Access) -> Plan:

@@ -41,7 +41,7 @@ class CreateTopic(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return f"Create on the topic {self._topic.name!r} or on the cluster"
 
     async def plan(self, access: Access) -> Plan:
@@ -89,7 +89,7 @@ class AddPartitions(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return f"Alter on the topic {self._topic!r}"
 
     async def plan(self, access: Access) -> Plan:
@@ -138,7 +138,7 @@ class DeleteTopic(Action):
 
     @property
     def permission(self) -> str:
-        """Name what the rules of access must allow."""
+        """Name the permissions that the action requires."""
         return f"Delete on the topic {self._topic!r}"
 
     async def plan(self, access: Access) -> Plan:

@@ -58,7 +58,9 @@ def _scope(fixture_name: str, config: pytest.Config) -> Scope:
 
 @pytest.fixture(scope="session")
 def barnabas_config() -> Mapping[str, Any]:
-    """Return broker configs for every fixture. To set some, override this in a conftest.py."""
+    """Return the broker configs for every fixture. To change them, override this fixture in a
+    conftest.py.
+    """
     return {}
 
 
@@ -113,7 +115,7 @@ def barnabas_session_cluster(
 
 @pytest.fixture
 def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Topic:
-    """Provide a topic with one partition, for this test only and named after it."""
+    """Provide a topic with one partition. It is used by this test only and named after the test."""
     return barnabas_broker.topic(
         _topic_name(request.node.name, barnabas_broker.topics()), partitions=1
     )
@@ -128,8 +130,8 @@ def barnabas_producer(barnabas_broker: Broker) -> Iterator[SyncProducer]:
 
 @pytest.fixture
 def barnabas_consumer(barnabas_broker: Broker, barnabas_topic: Topic) -> Iterator[SyncConsumer]:
-    """Provide a `SyncConsumer` for `barnabas_topic`, from the first record on, in a group named
-    after the topic.
+    """Provide a `SyncConsumer` that reads `barnabas_topic` from the first record on, in a group
+    named after the topic.
     """
     topic = barnabas_topic.name
     with barnabas_broker.consumer(topic, group_id=topic) as consumer:

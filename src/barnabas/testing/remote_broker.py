@@ -1,4 +1,5 @@
-"""Gives tests a handle on a broker or cluster that runs elsewhere, like that of an embedded one.
+"""Gives tests a handle for a broker or cluster that runs elsewhere, similar to the handle of an
+embedded broker.
 
 with RemoteBroker("localhost:9092") as broker:
     broker.topic("orders").wait_for_records(3)
@@ -14,7 +15,7 @@ from barnabas.testing.embedded.handle import BrokerHandle
 
 
 class RemoteBroker(BrokerHandle):
-    """A Barnabas or Kafka broker at `bootstrap_servers`; connects on first use.
+    """A Barnabas or Kafka broker at `bootstrap_servers`. It connects on first use.
 
     Raises ConfigError for an invalid address.
     """

@@ -75,7 +75,7 @@ class Broker(EmbeddedLife):
 
     @property
     def faults(self) -> Faults:
-        """This broker's faults, which are set by rules. See `barnabas.testing.faults`."""
+        """The faults of this broker, which are defined by rules. See `barnabas.testing.faults`."""
         if self._faults is None:
             # Loaded on first use, because most brokers never need faults.
             if self._is_process:
@@ -110,7 +110,7 @@ class Broker(EmbeddedLife):
         return Paused(self.resume)
 
     def resume(self) -> None:
-        """End a pause; do nothing if the broker is not paused."""
+        """End a pause. Do nothing if the broker is not paused."""
         with self._life:
             self._go_on()
 
@@ -120,7 +120,9 @@ class Broker(EmbeddedLife):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for Kafka clients: `127.0.0.1:PORT`, or that of the first of `listeners`."""
+        """The address for Kafka clients: `127.0.0.1:PORT`, or the address of the first entry in
+        `listeners`.
+        """
         return address(self._config, self.port)
 
     @property
@@ -132,7 +134,7 @@ class Broker(EmbeddedLife):
 
     @property
     def server(self) -> Server:
-        """The running server, for use on the broker's loop only."""
+        """The running server. Use it only on the broker's loop."""
         if self._server is None:
             raise self._is_not_running()
         return self._server
@@ -210,6 +212,6 @@ class Broker(EmbeddedLife):
 
 
 async def _end(server: Server, stopping: asyncio.Event) -> None:
-    """Stop the server on request, or when it cannot continue."""
+    """Stop the server on request, or when the broker cannot continue."""
     await stopping.wait()
     await server.stop()

@@ -29,7 +29,7 @@ _KINDS: Final = {"Broker": Broker, "Cluster": Cluster}
 
 
 class _Calls:
-    """Executes calls to the broker or cluster of this process."""
+    """Executes calls to the broker or cluster that runs in this process."""
 
     def __init__(self) -> None:
         self.made: Broker | Cluster | None = None
@@ -63,8 +63,8 @@ class _Calls:
         self.made = _KINDS[kind](**options)
 
     def _control(self, made: Broker | Cluster) -> int:
-        """Return the port of the HTTP server for faults. It is started by the first call, and has
-        its own loop, to respond even while a broker is paused.
+        """Return the port of the HTTP server for faults. The first call starts the server, which
+        runs on its own loop so that it can respond even while a broker is paused.
         """
         # The server runs until the process ends, even if brokers stop and start.
         if self._control_port is None:
@@ -94,7 +94,9 @@ def main() -> int:
 
 
 def _watch(parent: int) -> None:
-    """Exit when the parent has exited: another of its children may keep the pipe open."""
+    """Exit once the parent has exited. The pipe alone is not enough, because another child of the
+    parent may keep it open.
+    """
     # An orphaned process has a new parent; detect this within half a second.
     while os.getppid() == parent:
         threading.Event().wait(1 / _LOOKS_PER_S)

@@ -1,8 +1,8 @@
-"""The parent's side of a broker that runs in a separate process.
+"""Implements the parent's side of a broker that runs in a separate process.
 
-Calls are sent to `child` over a pipe, with one line in each direction. The process ends when its
-parent does, in whatever way: the pipe closes or, if another process keeps it open, the child
-notices that its parent has exited.
+Each call is sent to `child` over a pipe as one line and answered with one line. The process ends
+when its parent ends, for whatever reason: either the pipe closes or, if another process keeps it
+open, the child notices that its parent has exited.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ChildProcess:
         return self._process.pid
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method in the process; return its result or raise its error."""
+        """Call a method in the process, and return its result or raise its error."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps([method, *arguments]).encode() + b"\n")
@@ -91,7 +91,7 @@ class ChildProcess:
         self.end()
 
     def end(self) -> None:
-        """End the process by closing its pipe; if that takes too long, by force."""
+        """End the process by closing its pipe. If this takes too long, kill the process."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:

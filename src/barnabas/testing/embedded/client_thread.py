@@ -1,4 +1,4 @@
-"""Runs a handle's own clients in a thread: an admin and, once needed, a producer."""
+"""Runs a handle's own clients in a thread: an admin client and, if needed, a producer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ _CLIENT_ID: Final = "barnabas-testing"
 _GRACE_S: Final = 1.0
 _ATTEMPT_MS: Final = 500
 _REQUEST_MS: Final = 1000
-"""The timeout for a request to one broker. If that broker is paused, another is asked next."""
+"""The timeout for a request to one broker. If this broker is paused, another broker is asked next.
+"""
 
 
 class ClientThread:
-    """A thread with clients, started on first use, and again on first use after `close`.
+    """A thread with clients. It is started on first use, and started again on the first use after
+    `close`.
 
     `bootstrap_servers` and `options` (for every client) are called for each new client, because a
     cluster's addresses may change.
@@ -44,7 +46,8 @@ class ClientThread:
         self._starting = asyncio.Lock()
 
     def run(self, work: Callable[[], Awaitable[T]], what: str, timeout_s: float) -> T:
-        """Run `work`, repeat it after transient errors, and return its result. Raises WaitTimeout.
+        """Run `work` until it succeeds or fails with a non-transient error, and return its result.
+        Raises WaitTimeout.
 
         An unknown topic is an immediate error. Call `wait_for_topic` first if a topic is still to
         be created.
@@ -63,11 +66,11 @@ class ClientThread:
         return result
 
     def run_once(self, work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
-        """Run `work` just once, and return its result. Raises TimeoutError."""
+        """Run `work` only once, and return its result. Raises TimeoutError."""
         return self._open().run(_in_time(work, what, timeout_s))
 
     def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
-        """Wait for a state, as `wait_until` does, but always with a deadline."""
+        """Wait for a state as `wait_until` does, but never without a deadline."""
         arguments.duration(timeout_s, "timeout_s")
         try:
             return self._open().run(wait_until(look, wanted, timeout_s))
@@ -99,7 +102,7 @@ class ClientThread:
     # ---- methods that run on the loop ----
 
     async def admin(self) -> Admin:
-        """Return the admin. Raises NoBrokersAvailable, after which the next call tries again."""
+        """Return the admin client. Raises NoBrokersAvailable; the next call then tries again."""
         async with self._starting:
             if self._admin is None:
                 admin = Admin(
@@ -115,7 +118,9 @@ class ClientThread:
             return self._admin
 
     async def producer(self) -> Producer:
-        """Return the producer, created on first use. Raises NoBrokersAvailable, like `admin`."""
+        """Return the producer, which is created on first use. Raises NoBrokersAvailable, like
+        `admin`.
+        """
         async with self._starting:
             if self._producer is None:
                 producer = Producer(
@@ -131,8 +136,8 @@ class ClientThread:
             return self._producer
 
     async def look_at(self, topic: str) -> None:
-        """Refresh the producer's metadata for a topic. A recreated topic may have fewer partitions;
-        records for the missing ones would wait.
+        """Refresh the producer's metadata for a topic. A recreated topic may have fewer partitions,
+        and records for partitions that no longer exist would wait.
         """
         if self._producer is not None:
             await self._producer.partitions_for(topic)

@@ -96,16 +96,17 @@ class Cluster(EmbeddedLife):
     # ---- starting and stopping ----
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop one broker cleanly: it first hands over its leaderships (RE-13)."""
+        """Stop one broker cleanly. The broker hands over its leaderships before it stops (RE-13).
+        """
         self._change("stop_broker", broker_id)
 
     def start_broker(self, broker_id: int) -> None:
-        """Start a stopped broker, on its old port and with its old data."""
+        """Start a stopped broker on its previous port with its previous data."""
         self._change("start_broker", broker_id)
 
     def _change(self, method: str, broker_id: int) -> None:
-        """Call the method in the thread without holding the lock: a stopping broker may wait for
-        another to stop.
+        """Call the method in the thread without holding the lock, because a stopping broker may
+        wait for another broker to stop.
         """
         if not self._is_process:
             works = {
@@ -122,7 +123,9 @@ class Cluster(EmbeddedLife):
             self._take_ports(child.call(method, broker_id))
 
     def kill_broker(self, broker_id: int) -> None:
-        """Stop one broker abruptly, as `kill -9` does; its next start recovers."""
+        """Stop one broker abruptly, as `kill -9` does. The broker recovers its log at the next
+        start.
+        """
         self._change("kill_broker", broker_id)
 
     def pause(self, broker_id: int) -> Paused:
@@ -140,7 +143,7 @@ class Cluster(EmbeddedLife):
         return Paused(partial(self.resume, broker_id))
 
     def resume(self, broker_id: int) -> None:
-        """End a broker's pause; do nothing if the broker is not paused."""
+        """End the pause of a broker. Do nothing if the broker is not paused."""
         threads = self._own_threads(broker_id)
         if threads is None:
             self._change("resume", broker_id)
@@ -151,7 +154,7 @@ class Cluster(EmbeddedLife):
 
     @property
     def faults(self) -> ClusterFaults:
-        """This cluster's faults, which are set by rules. See `barnabas.testing.faults`."""
+        """The faults of this cluster, which are defined by rules. See `barnabas.testing.faults`."""
         if self._faults is None:
             # Loaded on first use, because most clusters never need faults.
             if self._is_process:
@@ -169,8 +172,8 @@ class Cluster(EmbeddedLife):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The running brokers' addresses for Kafka clients: `127.0.0.1:PORT,...`, or those of the
-        first listeners.
+        """The addresses of the running brokers for Kafka clients: `127.0.0.1:PORT,...`, or the
+        addresses of the first listeners.
         """
         if not self.is_running:
             raise self._is_not_running()
@@ -181,19 +184,19 @@ class Cluster(EmbeddedLife):
 
     @property
     def running_broker_ids(self) -> list[int]:
-        """The ids of the running brokers, in starting order."""
+        """The ids of the running brokers, in the order in which they were started."""
         return list(self._running)
 
     @property
     def store(self) -> EmbeddedStore:
-        """The metadata of all brokers, for use on the cluster's loop only."""
+        """The metadata shared by all brokers. Use it only on the cluster's loop."""
         if self._store is None:
             raise self._is_not_running()
         return self._store
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """The running brokers; use each only on its loop, as described for `server`."""
+        """The running brokers. Use each of them only on its loop, as described for `server`."""
         return tuple(self._servers.values())
 
     def server(self, broker_id: int) -> Server:
@@ -205,12 +208,12 @@ class Cluster(EmbeddedLife):
         return server
 
     def session(self, broker_id: int) -> EmbeddedSession:
-        """Return a running broker's metadata session, for use on the cluster's loop only."""
+        """Return the metadata session of a running broker. Use it only on the cluster's loop."""
         self.server(broker_id)
         return self._sessions[broker_id]
 
     def call_soon(self, broker_id: int, callback: Callable[[], None]) -> None:
-        """Call a function on a broker's loop. Call this only on the cluster's loop."""
+        """Call a function on a broker's loop. This method must be called on the cluster's loop."""
         if self._threads is None:
             callback()
         else:
@@ -219,7 +222,9 @@ class Cluster(EmbeddedLife):
     # ---- internal methods ----
 
     def _own_threads(self, broker_id: int) -> OwnThreads | None:
-        """Return the threads of brokers that can be paused; None if they are in a child process."""
+        """Return the threads of the brokers that can be paused, or None if the brokers run in a
+        child process.
+        """
         if self._threads is None:
             raise ConfigError(
                 f"broker {broker_id} cannot be paused: all brokers of this cluster share one "
@@ -258,7 +263,8 @@ class Cluster(EmbeddedLife):
         }
 
     def _ports_taken(self) -> list[tuple[int, int]]:
-        """Return the running brokers' ids and ports, in starting order."""
+        """Return the ids and ports of the running brokers, in the order in which they were started.
+        """
         return [(broker_id, self._ports[broker_id]) for broker_id in self._running]
 
     def _take_ports(self, ports: Sequence[tuple[int, int]]) -> None:

@@ -1,4 +1,5 @@
-"""Provides the directory for an embedded broker's data, which is either given or temporary.
+"""Provides the data directory of an embedded broker, which is either given by the caller or
+temporary.
 
 A temporary directory is removed by `remove` or, at the latest, when its owner is garbage-collected
 or the process ends: even a broker that was not closed leaves nothing behind. A forked process never
@@ -21,8 +22,8 @@ from barnabas.storage.files import OsFiles
 
 
 class DataDirectory:
-    """Manages a broker's directory. `given` is a directory that is never removed; None stands for a
-    temporary one.
+    """Manages a broker's directory. `given` is a directory that is never removed; with None, a
+    temporary directory is used.
     """
 
     def __init__(self, given: Path | None) -> None:
@@ -32,7 +33,9 @@ class DataDirectory:
 
     @property
     def path(self) -> Path | None:
-        """The path, or None if a temporary directory has not been created or has been removed."""
+        """The path, or None if the temporary directory has not been created yet or has been
+        removed.
+        """
         return self._given or self._temporary
 
     @property
@@ -40,7 +43,7 @@ class DataDirectory:
         return self._given is None
 
     def make(self) -> Path:
-        """Return the directory, creating a temporary one if necessary."""
+        """Return the directory. A temporary directory is created if necessary."""
         if self._given is not None:
             return self._given
         if self._temporary is None:
@@ -50,14 +53,14 @@ class DataDirectory:
         return self._temporary
 
     def remove(self) -> None:
-        """Remove a temporary directory; keep a given one."""
+        """Remove a temporary directory. A given directory is kept."""
         if self._removal is not None:
             self._removal()
             self._removal = self._temporary = None
 
 
 class UnsyncedFiles(OsFiles):
-    """The system's files without `fsync`, for temporary data."""
+    """The system's file operations without `fsync`, for temporary data."""
 
     __slots__ = ()
 

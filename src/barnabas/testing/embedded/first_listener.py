@@ -1,5 +1,5 @@
-"""Handles the first listener of an embedded broker, to which clients connect and whose port stays
-the same. Pure.
+"""Handles the first listener of an embedded broker. Clients connect to this listener, and its port
+stays the same. Pure.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ _HOSTS: Final[Mapping[str, str]] = {
 
 
 def address(config: Mapping[str, str], port: int) -> str:
-    """Return HOST:PORT for clients of a broker with this config and port."""
+    """Return the HOST:PORT at which clients reach a broker with this config and port."""
     return f"{_host(config)}:{port}"
 
 
 def with_port(properties: Mapping[str, str], port: int) -> dict[str, str]:
-    """Return the properties with "any free port" (0) replaced by the port used before."""
+    """Return the properties with port 0 ("any free port") replaced by the port that was used
+    before.
+    """
     text = properties[_LISTENERS]
     first, comma, others = text.partition(",")
     name, colon, number = first.rpartition(":")

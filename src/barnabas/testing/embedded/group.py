@@ -1,4 +1,4 @@
-"""Shows a test the state, offsets and lag of a consumer group.
+"""Lets a test inspect the state, offsets and lag of a consumer group.
 
 group = broker.group("billing")
 group.wait_for(state="Stable")
@@ -27,10 +27,10 @@ __tracebackhide__ = is_wait_timeout
 READ_COMMITTED: Final = "read_committed"
 _LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
 _COUNTED: Final = 1000
-"""How far beyond the requested lag a wait counts records."""
+"""The number of records beyond the requested lag at which a wait stops counting."""
 
 Lags = dict[tuple[TopicPartition, Span], int]
-"""The number of records in ranges that have already been counted."""
+"""The number of records in each range of offsets that has already been counted."""
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
 
@@ -59,11 +59,14 @@ class Group:
         return self.describe(timeout_s).state
 
     def offsets(self, timeout_s: float = TIMEOUT_S) -> dict[TopicPartition, int]:
-        """Return the committed offsets (of the next record to read), sorted by partition."""
+        """Return the committed offsets, sorted by partition. An offset is that of the next record
+        to read.
+        """
         return self._clients.run(self._offsets, f"the offsets of group {self.name!r}", timeout_s)
 
     def lag(self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED) -> int:
-        """Return the number of records not yet committed, in all partitions with committed offsets.
+        """Return the number of records that are not committed yet, in all partitions with committed
+        offsets.
 
         Records are counted, not offsets: transaction markers and compacted records do not count.
         Nor do records in aborted and open transactions, unless `isolation_level` is
@@ -74,8 +77,8 @@ class Group:
     def lag_by_partition(
         self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED
     ) -> dict[TopicPartition, int]:
-        """Return the lag of each partition in which the group has an offset, counted as by
-        `lag`."""
+        """Return the lag of each partition for which the group has an offset. Records are counted
+        as in `lag`."""
         work = partial(self._lag, _level(isolation_level))
         return self._clients.run(work, f"the lag of group {self.name!r}", timeout_s)
 
@@ -88,7 +91,7 @@ class Group:
         isolation_level: str = READ_COMMITTED,
         timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
-        """Return the group's description once all given conditions are true at once. Raises
+        """Return the group's description once all given conditions hold at the same time. Raises
         WaitTimeout.
 
         `state`: one of Kafka's states, such as "Stable"; `members`: their number; `lag`: at most

@@ -41,7 +41,7 @@ _HEARTBEAT_MS = 250
 
 
 class BrokerHandle(ABC):
-    """Reads, writes and waits, with its own clients, which are loaded on first use."""
+    """Reads, writes and waits, using its own clients, which are created on first use."""
 
     def __init__(self) -> None:
         self._client_thread: ClientThread | None = None
@@ -55,7 +55,7 @@ class BrokerHandle(ABC):
         """Return `HOST:PORT,...` for any Kafka client."""
 
     def _client_options(self) -> dict[str, Any]:
-        """The options that every client needs in addition to the addresses."""
+        """The options that every client requires in addition to the addresses."""
         return {}
 
     # ---- topics and groups ----
@@ -100,8 +100,8 @@ class BrokerHandle(ABC):
     # ---- clients ----
 
     def producer(self, **options: Unpack[ProducerOptions]) -> SyncProducer:
-        """Create a producer for this broker. Close it after use, or leave that to the broker's
-        `close`."""
+        """Create a producer for this broker. The caller may close it; otherwise, the broker's
+        `close` does."""
         from barnabas.client.sync.producer import SyncProducer
 
         return self._note(
@@ -147,8 +147,8 @@ class BrokerHandle(ABC):
         return consumer
 
     def admin(self, **options: Unpack[ClientOptions]) -> SyncAdmin:
-        """Create an admin client for this broker. Close it after use, or leave that to the broker's
-        `close`."""
+        """Create an admin client for this broker. The caller may close it; otherwise, the broker's
+        `close` does."""
         from barnabas.client.sync.producer import SyncAdmin
 
         return self._note(
@@ -176,7 +176,7 @@ class BrokerHandle(ABC):
     ) -> Topic:
         """Return the topic once each of its partitions has a leader. Raises WaitTimeout.
 
-        `partitions`: the required number of partitions. Nothing is created.
+        `partitions` is the required number of partitions. This method creates nothing.
         """
         from barnabas.testing.embedded.topic_creation import wait_for_topic
 
@@ -224,13 +224,13 @@ class BrokerHandle(ABC):
             return self._client_thread
 
     def _hang_up(self) -> None:
-        """Close the clients used by topics and groups; the next use reopens them."""
+        """Close the clients used by topics and groups. They are reopened on the next use."""
         with self._clients_lock:
             if self._client_thread is not None:
                 self._client_thread.close()
 
     def _close_handed_out(self) -> None:
-        """Close any clients that callers have left open. This takes a few seconds at most.
+        """Close all clients that callers have left open. This takes at most a few seconds.
 
         Records that no broker accepts keep a producer open until `delivery.timeout.ms`, and a
         rebalance listener that hangs keeps its consumer open.
@@ -266,7 +266,9 @@ def _close(client: SyncProducer | SyncConsumer | SyncAdmin, name: str) -> None:
 
 
 def _place_of_caller() -> str:
-    """Return FILE:LINE of the caller outside this package; for a fixture, the test's own line."""
+    """Return the FILE:LINE of the caller outside this package. For a fixture, this is the line in
+    the test.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("barnabas."):
         frame = frame.f_back

@@ -111,7 +111,8 @@ class EmbeddedLife(BrokerHandle):
         return self
 
     def stop(self) -> None:
-        """Stop cleanly; do nothing if not running. Port and data are kept for the next start.
+        """Stop cleanly. Do nothing if nothing is running. The port and the data are kept for the
+        next start.
 
         Raises OSError with the reason if the broker or cluster could not continue and stopped by
         itself.
@@ -178,7 +179,7 @@ class EmbeddedLife(BrokerHandle):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Start as in a plain `with`, but without blocking the caller's loop."""
+        """Start as in a plain `with` block, but without blocking the caller's loop."""
         try:
             await _in_a_thread(self.start)
         # A start cannot be interrupted halfway, so let it finish and undo it.
@@ -248,7 +249,7 @@ class EmbeddedLife(BrokerHandle):
 
     @property
     def data_dir(self) -> Path:
-        """The directory with the data."""
+        """The directory that contains the data."""
         directory = self._directory.path
         if directory is None:
             raise ConfigError(
@@ -258,8 +259,8 @@ class EmbeddedLife(BrokerHandle):
 
     @property
     def thread(self) -> LoopThread:
-        """The thread, with its loop, of the broker or cluster. Raises ConfigError if nothing is
-        running.
+        """The thread in which the loop of the broker or cluster runs. Raises ConfigError if nothing
+        is running.
         """
         if self._thread is None:
             raise self._is_not_running()
@@ -267,7 +268,9 @@ class EmbeddedLife(BrokerHandle):
 
     @property
     def pid(self) -> int:
-        """The broker's or cluster's process id: this process or, with `process=True`, another."""
+        """The id of the process in which the broker or cluster runs: this process or, with
+        `process=True`, a separate one.
+        """
         if self._child is not None:
             return self._child.pid
         if self._thread is None:
@@ -286,13 +289,13 @@ class EmbeddedLife(BrokerHandle):
     # ---- internal methods ----
 
     def _go_on(self) -> None:
-        """End any pause of the whole broker or cluster."""
+        """End any pause of the entire broker or cluster."""
         pause, self._pause = self._pause, None
         if pause is not None:
             pause.resume()
 
     def _begin_data(self) -> None:
-        """Prepare the directory, and restore any snapshot to start with."""
+        """Prepare the directory, and restore the snapshot to start with, if any."""
         if self._first_state is None:
             self._directory.make()
             return
@@ -336,7 +339,9 @@ class EmbeddedLife(BrokerHandle):
             self._distant.begin()
 
     def _control_port(self) -> int | None:
-        """Return the port of the child's HTTP server for faults, or None if there is no child."""
+        """Return the port of the HTTP server for faults in the child process, or None if there is
+        no child process.
+        """
         with self._life:
             if self._child is None:
                 return None
@@ -348,8 +353,8 @@ class EmbeddedLife(BrokerHandle):
             return int(self._child.call("control"))
 
     def call_child(self, method: str, *arguments: Any) -> Any:
-        """Call a method in the process of `process=True`. Raises ConfigError if it is not
-        running.
+        """Call a method in the separate process of `process=True`. Raises ConfigError if the
+        process is not running.
         """
         with self._life:
             if self._child is None:
@@ -381,8 +386,8 @@ class EmbeddedLife(BrokerHandle):
                 self.start()
 
     def _one_directory(self, what: str) -> Path:
-        """Return the directory that contains the whole state. Raises ConfigError unless there is
-        exactly one.
+        """Return the directory that contains the entire state. Raises ConfigError unless there is
+        exactly one such directory.
         """
         return self.data_dir
 
@@ -399,8 +404,8 @@ class EmbeddedLife(BrokerHandle):
             ) from None
 
     def _seams(self) -> Seams:
-        """Return the system's seams, without syncing files if the data is temporary. `faults` may
-        replace them.
+        """Return the system's seams. Files are not synced if the data is temporary. `faults` may
+        replace the seams.
         """
         is_short_lived = self._directory.is_temporary and not self._production_defaults
         return interposed_seams(UnsyncedFiles() if is_short_lived else OsFiles())
@@ -427,16 +432,16 @@ class EmbeddedLife(BrokerHandle):
 
     @abstractmethod
     def _ports_taken(self) -> Any:
-        """Return the ports in the form that `_take_ports` accepts."""
+        """Return the ports in the form accepted by `_take_ports`."""
 
     @abstractmethod
     def _take_ports(self, ports: Any) -> None:
-        """Store the ports of a child process, as returned by `_ports_taken`."""
+        """Store the ports returned by `_ports_taken` in a child process."""
 
     @abstractmethod
     async def _start(self) -> None:
-        """Start on the loop, and return when ready to serve. After a failure, `_stop` ends what was
-        started.
+        """Start on the loop, and return when requests can be served. After a failure, `_stop` stops
+        what was started.
         """
 
     @abstractmethod
@@ -445,8 +450,8 @@ class EmbeddedLife(BrokerHandle):
 
 
 async def _in_a_thread(call: Callable[[], object]) -> None:
-    """Call a function in a thread, without blocking this loop. Even a cancelled caller waits for
-    the end of the call.
+    """Call a function in a thread without blocking this loop. Even if the caller is cancelled, it
+    waits until the call has ended.
     """
     work = asyncio.ensure_future(asyncio.to_thread(call))
     cancelled: asyncio.CancelledError | None = None

@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 class _Standstill:
-    """A paused broker, whose session ends if the pause takes too long. Use it on the metadata's
-    loop.
+    """Represents a paused broker, whose session ends if the pause lasts too long. Use it on the
+    metadata loop.
     """
 
     def __init__(self, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int) -> None:
@@ -28,7 +28,8 @@ class _Standstill:
         self._expiry = loop.call_later(timeout_ms / 1000, self._expire)
 
     def end(self) -> None:
-        """Start a new session if the old one has ended, and only then resume the broker."""
+        """Start a new session if the old session has ended, and resume the broker only after that.
+        """
         self._expiry.cancel()
         # Start a new session, like a client that reconnects after its session has expired.
         if self._has_expired and self._session.session_state is SessionState.EXPIRED:
@@ -42,9 +43,9 @@ class _Standstill:
 
 
 class OwnThreads:
-    """Manages a thread for each broker id, from `begin` to `end`.
+    """Manages one thread per broker id, from `begin` to `end`.
 
-    Call all methods except `stop` on the metadata's loop.
+    Call all methods except `stop` on the metadata loop.
     """
 
     def __init__(self) -> None:
@@ -70,7 +71,7 @@ class OwnThreads:
         await asyncio.get_running_loop().run_in_executor(None, thread.stop)
 
     def stop(self, broker_id: int) -> ThreadPause:
-        """Block the broker's loop, from any other thread. Raises ConfigError if it is already
+        """Block the broker's loop, from any other thread. Raises ConfigError if the loop is already
         blocked, or TimeoutError if it is too busy.
         """
         if broker_id in self._standstills:
@@ -80,13 +81,13 @@ class OwnThreads:
     def on_stopped(
         self, broker_id: int, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int
     ) -> None:
-        """Record that the broker's loop is blocked. Its session ends after `timeout_ms`, as on a
-        server.
+        """Record that the broker's loop is blocked. The broker's session ends after `timeout_ms`,
+        as it would on a server.
         """
         self._standstills[broker_id] = _Standstill(pause, session, timeout_ms)
 
     def go_on(self, broker_id: int) -> None:
-        """End a pause; do nothing if there is none."""
+        """End a pause. Do nothing if the broker is not paused."""
         standstill = self._standstills.pop(broker_id, None)
         if standstill is not None:
             standstill.end()

@@ -25,7 +25,7 @@ _BEGINS_WITHIN_S: Final = 10.0
 
 
 class Pause(ABC):
-    """A pause, which lasts from construction until `resume`."""
+    """Represents a pause, which lasts from construction until `resume`."""
 
     @abstractmethod
     def resume(self) -> None:
@@ -33,7 +33,7 @@ class Pause(ABC):
 
 
 class ThreadPause(Pause):
-    """Blocks a loop's thread, for ten minutes at most. Raises TimeoutError if the thread is too
+    """Blocks the thread of a loop for at most ten minutes. Raises TimeoutError if the thread is too
     busy.
     """
 
@@ -71,7 +71,7 @@ class ProcessPause(Pause):
 
 
 class Paused:
-    """The result of `pause`; the end of its `with` block resumes the broker."""
+    """The result of `pause`. At the end of its `with` block, the broker is resumed."""
 
     def __init__(self, resume: Callable[[], None]) -> None:
         self._resume = resume

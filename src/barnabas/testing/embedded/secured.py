@@ -18,8 +18,8 @@ _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Secured:
-    """Creates certificates, users and settings, and keeps them in the directory `where` (True: a
-    temporary one)."""
+    """Creates certificates, users and settings, and keeps them in the directory `where`. True
+    selects a temporary directory."""
 
     def __init__(self, where: bool | str | os.PathLike[str]) -> None:
         self._directory = DataDirectory(None if isinstance(where, bool) else Path(where))
@@ -27,7 +27,8 @@ class Secured:
 
     @property
     def setup(self) -> SecureSetup:
-        """Return the setup, creating missing files on first use. Raises ConfigError or OSError."""
+        """Return the setup. Missing files are created on first use. Raises ConfigError or OSError.
+        """
         if self._setup is None:
             from barnabas.broker.security.secure_setup import prepare  # rarely needed
 
@@ -35,7 +36,7 @@ class Secured:
         return self._setup
 
     def remove(self) -> None:
-        """Remove any temporary directory; the next use creates everything again."""
+        """Remove the temporary directory, if any. The next use creates everything again."""
         # Keep a user's directory, whose certificates will be reused.
         if self._directory.is_temporary:
             self._setup = None
@@ -58,7 +59,7 @@ def listener(secured: Secured | None, port: int) -> dict[str, str]:
 def client_settings(
     secured: Secured | None, bootstrap_servers: str, library: str
 ) -> Mapping[str, Any]:
-    """Return the settings for a client of `library`, under the library's own names. Raises
+    """Return the settings for a client of `library`, with the setting names of this library. Raises
     ConfigError for an unknown library.
     """
     if library not in _SERVERS:
@@ -74,4 +75,4 @@ _SERVERS: Final = {
     "kafka-python": "bootstrap_servers",
     "aiokafka": "bootstrap_servers",
 }
-"""Each library's name for the address setting."""
+"""The name of the address setting in each library."""

@@ -25,12 +25,12 @@ LOGGERS: Final = tuple(
 )
 
 Setting = str | int | float | bool | os.PathLike[str]
-"""The types accepted as a broker config's value."""
+"""The types that are accepted for the value of a broker config."""
 
 
 def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
-    """Return configs as text, as in a properties file. Raises ConfigError for a value that a file
-    could not contain.
+    """Return configs as text, as in a properties file. Raises ConfigError for a value that cannot
+    be written in such a file.
     """
     return {name: _text(name, value) for name, value in (config or {}).items()}
 
@@ -60,7 +60,7 @@ def _text(name: str, value: Setting) -> str:
 
 
 class QuietLog:
-    """Sets these loggers to WARNING, from `begin` to `end`."""
+    """Sets these loggers to WARNING between `begin` and `end`."""
 
     def __init__(self) -> None:
         self._changed: list[logging.Logger] = []
@@ -75,7 +75,7 @@ class QuietLog:
                 self._changed.append(logger)
 
     def end(self) -> None:
-        """Restore the levels, except those changed by the program in the meantime."""
+        """Restore the levels, except levels that the program has changed in the meantime."""
         while self._changed:
             logger = self._changed.pop()
             if logger.level == logging.WARNING:

@@ -31,7 +31,9 @@ _LEFT_OUT: Final = (".lock",)
 
 
 class SnapshotKind(NamedTuple):
-    """The kind of a snapshot, which can be restored only into the same kind."""
+    """The kind of a snapshot. A snapshot can be restored only into a broker or cluster of the same
+    kind.
+    """
 
     noun: str  # "broker" or "cluster"
     brokers: int
@@ -81,8 +83,8 @@ class Snapshot:
         return taken
 
     def restore_to(self, directory: Path, kind: SnapshotKind) -> None:
-        """Replace the contents of `directory`, which must not be in use, with a copy, all or
-        nothing.
+        """Replace the contents of `directory` with a copy, completely or not at all. The directory
+        must not be in use.
         """
         if kind != self.kind:
             raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, this is a {kind}")
@@ -98,7 +100,7 @@ class Snapshot:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def delete(self) -> None:
-        """Remove a temporary snapshot; keep one at a given path."""
+        """Remove a temporary snapshot. A snapshot at a given path is kept."""
         self._directory.remove()
 
     def __enter__(self) -> Self:
@@ -114,7 +116,7 @@ class Snapshot:
 
 
 def open_snapshot(snapshot: Snapshot | str | os.PathLike[str]) -> Snapshot:
-    """Return the given snapshot, or the snapshot at a path."""
+    """Return the given snapshot, or the snapshot saved at a path."""
     return snapshot if isinstance(snapshot, Snapshot) else Snapshot(snapshot)
 
 

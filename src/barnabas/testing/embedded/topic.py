@@ -1,4 +1,4 @@
-"""A topic for tests, with methods to write, read and wait in one line.
+"""Provides a topic for tests, with methods that write, read or wait in one line.
 
 orders = broker.topic("orders", partitions=3)
 orders.send(b"one", key=b"anna")
@@ -38,7 +38,7 @@ _POLL_MS: Final = 100
 _SHOWN_BYTES: Final = 60
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
-"""The first and end offsets of each partition."""
+"""The first offset and the end offset of each partition."""
 
 
 _Pair = tuple[bytes | None, bytes | None]  # value and key, as in `send`
@@ -70,7 +70,7 @@ class Topic:
         return [each.partition for each in self.describe().partitions]
 
     def describe(self, timeout_s: float = TIMEOUT_S) -> TopicDescription:
-        """Return the topic's partitions with leader, replicas and ISR. Raises
+        """Return the topic's partitions with their leaders, replicas and ISRs. Raises
         UnknownTopicOrPartition."""
         return self._clients.run(self._describe, f"topic {self.name!r}", timeout_s)
 
@@ -84,7 +84,8 @@ class Topic:
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> RecordMetadata:
-        """Append a record, and return its partition and offset once all in-sync replicas have it.
+        """Append a record, and return its partition and offset once all in-sync replicas have
+        stored it.
 
         Text is sent as UTF-8. `partition`, `timestamp_ms` and `headers` are as in
         `SyncProducer.send`. Raises the same errors, or TimeoutError.
@@ -101,7 +102,7 @@ class Topic:
     ) -> list[RecordMetadata]:
         """Send many values in one call. To send a key, write `{"value": "one", "key": "anna"}`.
 
-        A pair raises TypeError, because it does not tell which item is the key.
+        A tuple raises TypeError, because it does not show which item is the key.
         """
         pairs = [_given(each) for each in arguments.iterator(records, "records")]
         return self._send_all(pairs, rest, timeout_s)
@@ -258,7 +259,7 @@ class Topic:
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
     async def _range(self, isolation_level: str) -> Range:
-        """Return the first and end offsets of each partition."""
+        """Return the first offset and the end offset of each partition."""
         described = await self._describe()
         names = [TopicPartition(self.name, each.partition) for each in described.partitions]
         admin = await self._clients.admin()

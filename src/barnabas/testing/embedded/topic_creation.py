@@ -101,7 +101,7 @@ def wait_for_topic(
 
 
 async def _logs(admin: Admin, name: str) -> int:
-    """Return how many of a topic's replicas are known to have been created."""
+    """Return the number of a topic's replicas that are known to have been created."""
     try:
         described = await admin.describe_log_dirs()
     except (KafkaError, Unreachable):

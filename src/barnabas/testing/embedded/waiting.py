@@ -1,4 +1,6 @@
-"""Waits for a broker's state by checking repeatedly until it is reached or time is up."""
+"""Waits for a broker to reach a state, by checking repeatedly until the state is reached or time is
+up.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _LONGEST_PAUSE_S = 0.1
 
 
 class WaitTimeout(AssertionError):
-    """Raised if a wait timed out; the message states what was found instead."""
+    """Raised when a wait times out. The message describes the state that was found instead."""
 
 
 WaitTimeout.__module__ = "barnabas.testing"  # the module under which it is documented

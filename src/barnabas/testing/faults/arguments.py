@@ -1,5 +1,5 @@
-"""Checks the arguments of `faults.add`. Misspelt arguments and rules that can never match are
-rejected.
+"""Checks the arguments of `faults.add`. Misspelt arguments are rejected, and so are rules that can
+never match.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class RuleArguments(TypedDict, total=False):
 
 
 def _plain(hint: Any) -> type:
-    """Return the type of an argument without None, which stands for an omitted argument."""
+    """Return the type of an argument without None, because None means that the argument was
+    omitted.
+    """
     plain: type = next(each for each in get_args(hint) or (hint,) if each is not NoneType)
     return plain
 
@@ -53,7 +55,7 @@ def parse_rule(
 ) -> tuple[Match, Action, tuple[int, int | None]]:
     """Build a rule from these arguments. Raises ConfigError, which names the argument.
 
-    `broker_ids` and `listeners` are those that exist; empty if not known yet.
+    `broker_ids` and `listeners` contain the existing ones, or are empty if these are not known yet.
     """
     arguments = {name: value for name, value in given.items() if value is not None}
     for name, value in arguments.items():
@@ -87,7 +89,9 @@ def parse_rule(
 
 
 def _check_type(name: str, value: Any) -> None:
-    """Check an argument's name, and its value as far as it is independent of other arguments."""
+    """Check the name of an argument and, as far as it does not depend on other arguments, its
+    value.
+    """
     wanted = _TYPES.get(name)
     if wanted is None:
         raise ConfigError(
@@ -172,7 +176,7 @@ def _limits(arguments: Mapping[str, Any]) -> tuple[int, int | None]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Suggest a similar name for a misspelt one, if there is any."""
+    """Suggest a similar name for a misspelt argument, if there is one."""
     folded = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
     return f", did you mean {folded[near[0]]}?" if near else ""

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from barnabas.testing.faults.rule import Rule
 
 Call = Callable[[Callable[[], None]], None]
-"""Calls a function on the brokers' loop, and returns when the function has returned."""
+"""Calls a function on the brokers' loop, and returns when the call has finished."""
 
 
 class Faults:
-    """The faults of one broker, or of all brokers of a cluster. They survive a restart.
+    """The faults of one broker, or of all brokers of a cluster. The faults remain set after a
+    restart.
 
     All methods may be called in any thread except the broker's own, even before the start.
     """
@@ -46,7 +47,8 @@ class Faults:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules, including spent ones, in the order of matching."""
+        """The rules in the order in which they are matched, including rules that no longer apply.
+        """
         return self._rules.rules
 
     def add(self, **arguments: Unpack[RuleArguments]) -> Rule:
@@ -112,7 +114,7 @@ class Faults:
         return Temporary(partial(self._restore, self._clocks, broker, fault))
 
     def clear(self) -> None:
-        """Remove all rules, and restore disk and clock."""
+        """Remove all rules, and restore the disks and clocks."""
         self._disks.clear()
         self._clocks.clear()
         self._rules.clear()
@@ -138,7 +140,7 @@ class Faults:
     # ---- internal methods ----
 
     def _machine(self) -> dict[str, dict[int | None, Any]]:
-        """Return the faults of disks and clocks by broker."""
+        """Return the disk and clock faults of each broker."""
         return {"disk": self._disks, "clock": self._clocks}
 
     def _broker_ids(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Implements `cluster.faults`: faults of single brokers, and killed or isolated brokers."""
+"""Implements `cluster.faults`: faults of single brokers, and killing or isolating brokers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ class ClusterFaults(Faults):
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
 
     def heal(self, broker_id: int | None = None) -> None:
-        """Reconnect a broker (None: all) to its clients and the other brokers."""
+        """Reconnect a broker to its clients and to the other brokers. None reconnects all brokers.
+        """
         if self._isolation:
             self._call(partial(self._heal, broker_id))
 

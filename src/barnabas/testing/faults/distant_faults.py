@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class DistantRule(Rule):
-    """A rule whose hits are counted in another process; reading them takes a request."""
+    """A rule whose hits are counted in another process. Reading the hits requires a request to this
+    process.
+    """
 
     def __init__(self, link: FaultLink, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -39,7 +41,7 @@ class DistantFaults(Faults):
     _link: FaultLink
 
     def begin(self) -> None:
-        """Set the faults in a process that has just begun to serve."""
+        """Set the faults in a process that has just started to serve requests."""
         self._link.begin(self.rules, self._machine())
 
     def end(self) -> None:
@@ -58,7 +60,8 @@ class DistantBrokerFaults(DistantFaults):
     """The faults of a broker in another process. All methods may be called in any thread."""
 
     def __init__(self, port: Callable[[], int | None]) -> None:
-        """`port` returns the port of the process's `FaultControl`, or None while there is none."""
+        """`port` returns the port of the `FaultControl` in the process, or None if there is none.
+        """
         super().__init__(_nothing_is_here)
         self._go_through(FaultLink(port))
 

@@ -1,6 +1,7 @@
 """Connects a test's process to the faults of a broker in another process, over HTTP (`control`).
 
-It sends the faults to each process that starts, and adds up the rules' counts from all processes.
+The faults are sent to each process that starts, and the counts of the rules are summed over all
+processes.
 """
 
 from __future__ import annotations
@@ -108,7 +109,9 @@ class FaultLink:
     # ---- counts ----
 
     def look(self, rule: Rule, hits: int = 0, within_s: float = 0.0) -> None:
-        """Wait until the rule has been hit this often or time is up, and update its counts."""
+        """Wait until the rule has been hit this often or time is up, and then update the rule's
+        counts.
+        """
         with self._lock:
             life, rule_id = self._life, self._ids.get(rule)
             former = self._former.get(rule, Tally())

@@ -21,8 +21,8 @@ _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Request(NamedTuple):
-    """A request. `path` is split into its parts; `body` is the JSON object, empty if there is
-    none."""
+    """A request. `path` is the path split into its parts, and `body` is the JSON object, or empty
+    if there is no body."""
 
     method: str
     path: tuple[str, ...]
@@ -31,7 +31,8 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A response: a status and a JSON object. `allow` lists the allowed methods (405)."""
+    """A response with a status and a JSON object. `allow` lists the allowed methods for status 405.
+    """
 
     status: int
     body: dict[str, Any]

@@ -12,8 +12,8 @@ _OF_A_BROKER = re.compile(r"broker-(\d+)-")  # as in broker.inter_broker.peers
 
 
 class Isolation(NamedTuple):
-    """The isolated brokers. No request reaches those in `unreachable`; requests from those in
-    `mute` reach no other broker.
+    """The isolated brokers. Requests do not reach the brokers in `unreachable`; requests from the
+    brokers in `mute` do not reach other brokers.
     """
 
     unreachable: frozenset[int] = frozenset()
@@ -23,7 +23,8 @@ class Isolation(NamedTuple):
         return bool(self.unreachable or self.mute)
 
     def check(self, context: Context) -> None:
-        """Raise ConnectionCut for a request that would not have arrived, due to the isolation."""
+        """Raise ConnectionCut for a request that would not have arrived because of the isolation.
+        """
         broker_id = context.node.broker_id
         if broker_id in self.unreachable:
             raise ConnectionCut(f"broker {broker_id} is isolated")
@@ -34,6 +35,6 @@ class Isolation(NamedTuple):
 
 
 def sender_of(client_id: str | None) -> int | None:
-    """Return the broker that uses this client id for its requests, or None for a client."""
+    """Return the broker that uses this client id for its requests, or None if a client uses it."""
     found = _OF_A_BROKER.match(client_id or "")
     return int(found[1]) if found else None

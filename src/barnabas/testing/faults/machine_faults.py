@@ -1,6 +1,7 @@
-"""Simulates a full, failing or slow disk, and a wall clock that is wrong or has stopped.
+"""Simulates a full, failing or slow disk, and a wall clock that is wrong or stopped.
 
-These faults replace a broker's seams: it behaves as on a machine with such a disk or clock.
+These faults replace a broker's seams, so the broker behaves as on a machine with such a disk or
+clock.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LONGEST_JUMP_MS: Final = 100 * 365 * 86_400_000
 
 
 class DiskFault(NamedTuple):
-    """An error or a delay of writes and syncs."""
+    """An error or a delay that affects writes and syncs."""
 
     error: str | None = None
     delay_ms: int = 0
@@ -41,7 +42,7 @@ class DiskFault(NamedTuple):
 
 
 class ClockFault(NamedTuple):
-    """An offset or a stop of the wall clock."""
+    """Describes how the wall clock is changed: shifted by an offset, or stopped."""
 
     offset_ms: int = 0
     frozen: bool = False
@@ -81,7 +82,7 @@ def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
 
 
 class MachineFaults:
-    """One broker's disk and clock, into which faults can be injected at run time."""
+    """The disk and clock of one broker. Faults can be injected into them at run time."""
 
     def __init__(self, seams: Seams) -> None:
         files, clock = seams.files, seams.clock

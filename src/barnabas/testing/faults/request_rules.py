@@ -47,7 +47,8 @@ _CODES = MappingProxyType({each.name: each.code for each in KafkaError.__subclas
 
 
 class RequestRules:
-    """The rules, in the order of their addition. The first rule that matches a request is applied.
+    """Holds the rules in the order in which they were added. The first rule that matches a request
+    is applied.
 
     `changed` is called after each change. If it raises an error, an addition is undone. `new_rule`
     creates a rule from the arguments of `Rule`.
@@ -89,7 +90,7 @@ class RequestRules:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Stop applying the rule; do nothing if it has been removed."""
+        """Stop applying the rule. Do nothing if the rule has already been removed."""
         self._drop(rule)
         self._changed()
 
@@ -135,15 +136,15 @@ def _is_about(rule: Rule, context: Context, request: Message) -> bool:
 
 
 def _is_of_follower(request: Any) -> bool:
-    """Return whether a follower sent the request. A client's replica id is -1, a debugging tool's
-    is -2."""
+    """Return whether the request was sent by a follower. The replica id is -1 for clients and -2
+    for debugging tools."""
     state = getattr(request, "replica_state", None)
     ids = (getattr(request, "replica_id", -1), getattr(state, "replica_id", -1))
     return max(ids) >= 0
 
 
 def _chosen(rule: Rule, context: Context, request: Message) -> bool:
-    """Return whether the request concerns the rule's topic and partition."""
+    """Return whether the request concerns the topic and partition of the rule."""
     if rule.match.narrowed.topic is None:
         return True
     if context.api.name == "Metadata":

@@ -55,7 +55,9 @@ REQUESTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def row_class(made: Field) -> type[Message] | None:
-    """Return the class of a list's rows; None for a list of plain values, or any other field."""
+    """Return the class of the rows in a list, or None if the field is a list of plain values or not
+    a list.
+    """
     if isinstance(made.type, Array):
         element = made.type.element
         if isinstance(element, type) and issubclass(element, Message):
@@ -74,8 +76,8 @@ def has_partitions(api: Api) -> bool:
 
 
 def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
-    """Return whether the message contains any of these lists, directly or within topics and lists
-    of topics."""
+    """Return whether the message contains any of these lists, either directly or within topics or
+    lists of topics."""
     for made in cls.fields:
         if made.name in names:
             return True
@@ -103,7 +105,9 @@ def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
 
 
 def partition_of(row: Any) -> int:
-    """Return the partition of a row: the row is a number, or a message with a number."""
+    """Return the partition of a row. The row is either a number or a message that contains a
+    number.
+    """
     if isinstance(row, int):
         return row
     for name in PARTITION_FIELDS:

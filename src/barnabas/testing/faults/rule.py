@@ -21,7 +21,7 @@ from barnabas.testing.faults.temporary_fault import Temporary
 
 
 class RuleNotHit(BarnabasError, AssertionError):
-    """Raised if a rule was not hit often enough in time; states the number of hits."""
+    """Raised if a rule was not hit often enough in time. The message states the number of hits."""
 
 
 RuleNotHit.__module__ = "barnabas.testing"  # the module under which it is documented
@@ -33,7 +33,7 @@ def __tracebackhide__(failure: Any) -> bool:
 
 
 class Match(NamedTuple):
-    """The requests that a rule matches; None matches any."""
+    """Selects the requests that a rule matches. A field that is None matches any request."""
 
     api: str
     narrowed: Narrowed = Narrowed()
@@ -45,7 +45,9 @@ class Match(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """How many requests a rule was applied to, and how many it let pass first."""
+    """Limits how many requests pass before a rule is applied, and how many requests it is applied
+    to.
+    """
 
     hits: int = 0
     passed: int = 0
@@ -103,7 +105,8 @@ class Rule(Temporary):
 
     @property
     def is_spent(self) -> bool:
-        """Return whether the rule has been applied `count` times, and applies no longer."""
+        """Return whether the rule has been applied `count` times and therefore no longer applies.
+        """
         return self.count is not None and self.hits >= self.count
 
     def take(self) -> bool:

@@ -35,7 +35,9 @@ class Narrowed(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The two parts of a request: the part that a rule matches, and the rest. None: empty."""
+    """The two parts of a request: the part that a rule matches, and the rest. None represents an
+    empty part.
+    """
 
     chosen: Message | None
     rest: Message | None

@@ -14,7 +14,7 @@ class Temporary:
         self._remove = remove
 
     def remove(self) -> None:
-        """End the fault; do nothing if it has ended."""
+        """End the fault. Do nothing if it has already ended."""
         self._remove()
 
     def __enter__(self) -> Self:

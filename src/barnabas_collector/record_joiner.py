@@ -12,7 +12,7 @@ IsStart = Callable[[bytes, bytes], object]
 
 
 class RecordJoiner:
-    """Joins lines into records; each takes the position of its first line."""
+    """Joins lines into records. Each record takes the position of its first line."""
 
     def __init__(self, is_start: IsStart) -> None:
         self._is_start = is_start
@@ -21,7 +21,7 @@ class RecordJoiner:
 
     @property
     def first(self) -> Line | None:
-        """The first line of the waiting record."""
+        """The first line of the record that is waiting for more lines."""
         return self._waiting[0] if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
@@ -38,7 +38,7 @@ class RecordJoiner:
         return records
 
     def take(self) -> list[Line]:
-        """Remove and return the waiting record, even if more lines may follow."""
+        """Remove and return the waiting record, even if more lines may belong to it."""
         lines, size_bytes = self._waiting, self.waiting_bytes - 1
         self._waiting, self.waiting_bytes = [], 0
         if len(lines) < 2:

@@ -36,11 +36,13 @@ class Reader(Protocol):
     def portions(self) -> Iterator[Sequence[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return the whole records that are waiting for more lines; none will arrive."""
+        """Remove and return the whole records that are waiting for more lines, because no more
+        lines will arrive.
+        """
         ...
 
     def last(self) -> list[Line]:
-        """Return the rest of a complete file."""
+        """Return the rest of a file that is complete."""
         ...
 
     @property
@@ -48,7 +50,7 @@ class Reader(Protocol):
 
     @property
     def ends_in_hole(self) -> bool:
-        """Return whether the file ends in a hole, which may be filled later."""
+        """Return whether the file ends in a hole, which may still be filled."""
         ...
 
 
@@ -74,7 +76,7 @@ class RecordReader:
                 yield records
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return the waiting record; an unfinished line is kept."""
+        """Remove and return the waiting record. An unfinished line is kept."""
         return self._joiner.take()
 
     def last(self) -> list[Line]:

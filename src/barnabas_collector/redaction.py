@@ -26,8 +26,8 @@ from barnabas.extras import install_line
 Redact = Callable[[bytes], bytes]
 
 MOST_MATCHES: Final = 10_000
-"""A line with more matches of a rule is replaced as a whole, because each match takes
-microseconds."""
+"""If a rule has more matches than this in a line, the whole line is replaced, because each match
+takes microseconds."""
 TOO_MANY: Final = b"[redacted: too many matches]"
 _MOST_REPLACEMENT_BYTES: Final = 1_024
 _MOST_RULES: Final = 1_000
@@ -77,10 +77,10 @@ def _is_rule(table: Any) -> bool:
 
 
 class Redaction:
-    """Applies rules in order. Call it with a line."""
+    """Applies rules in order. An instance is called with a line."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        """Raises `ConfigError` if a rule is invalid or RE2 is missing."""
+        """Raises `ConfigError` if a rule is invalid or RE2 is not installed."""
         rules = list(rules)
         if len(rules) > _MOST_RULES:
             raise ConfigError(f"{len(rules):,} rules are more than {_MOST_RULES:,}")

@@ -59,7 +59,7 @@ class Registry(KnownFiles):
             self._partition_counts[file_id] = int(count)
 
     def partition_count(self, file_id: str) -> int | None:
-        """Return the number of partitions for the file's lines, or None if not set."""
+        """Return the number of partitions for the file's lines, or None if it has not been set."""
         return self._partition_counts.get(file_id)
 
     def keep_partition_count(self, file_id: str, count: int) -> None:

@@ -38,13 +38,14 @@ from barnabas_collector.w3c_columns import W3cColumns, columns_at
 
 QUIET_S = 60.0
 SETTLED_S = 1.0
-"""A record of several lines is complete once nothing has been written for this long."""
+"""A record of several lines is considered complete once nothing has been written for this long."""
 _LOOKS = 10
 _log = logging.getLogger(__name__)
 
 
 class Portion(NamedTuple):
-    """Holds consecutive lines of one file. Save `progress` once they have been sent."""
+    """Holds consecutive lines of one file. `progress` must be saved once the lines have been sent.
+    """
 
     progress: FileProgress
     lines: Sequence[Line]
@@ -163,8 +164,8 @@ class RotatedLog:
         return found, recognised
 
     def _texts(self, found: list[Found], files: dict[int, FileProgress]) -> dict[int, FileProgress]:
-        """Return the files, without binary ones that the user did not name and from which no line
-        was sent."""
+        """Return the files, except binary files that the user did not name and of which no line was
+        sent."""
         texts = {}
         for place, progress in files.items():
             this = found[place]
@@ -176,7 +177,7 @@ class RotatedLog:
         return texts
 
     def _at_end(self, found: Found, progress: FileProgress) -> FileProgress:
-        """Return and save a new file as if it had been sent up to its last line feed."""
+        """Return and save a new file as if everything up to its last line feed had been sent."""
         file = self._directory.open(found)
         if file is None or self._files.find(progress.file_id) is not None:
             return progress
@@ -215,7 +216,7 @@ class RotatedLog:
 
     @property
     def path(self) -> str:
-        """The log's path, with links followed."""
+        """The path of the log, with links resolved."""
         return str(self._directory.live)
 
     @property
@@ -233,7 +234,8 @@ class RotatedLog:
 
     @property
     def holds_rotated(self) -> bool:
-        """Return whether any rotated files are held open because programs may write to them."""
+        """Return whether any rotated files are held open because programs may still write to them.
+        """
         return self._directory.holds_rotated
 
     @property
@@ -314,14 +316,16 @@ class RotatedLog:
         return Portion(after, lines, self._container or ())
 
     def _columns_at(self, file: LogFile, found: Found, progress: FileProgress) -> W3cColumns | None:
-        """Return W3C's columns at the file's position, perhaps in the middle of the file."""
+        """Return the W3C columns at the file's current position, which may be in the middle of the
+        file.
+        """
         position, columns = self._columns.get(progress.file_id, (-1, None))
         if position == progress.position:
             return columns
         return columns_at(file.text, progress.position, found.beginning)
 
     def _with_columns(self, portion: Portion, columns: W3cColumns | None) -> Portion:
-        """Add W3C's columns to the lines, and keep those at the end of the portion."""
+        """Add the W3C columns to the lines, and remember the columns at the end of the portion."""
         self._columns[portion.progress.file_id] = portion.progress.position, columns
         if columns is None:
             return portion
@@ -369,7 +373,7 @@ def _is_sent(found: Found, progress: FileProgress) -> bool:
 
 
 def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
-    """Return whether the found file was neither replaced, truncated nor rewritten."""
+    """Return whether the found file has been neither replaced, truncated nor rewritten."""
     if file.is_compressed:
         return True
     extent = progress.extent
@@ -395,7 +399,7 @@ def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[F
 
 
 def _is_there(known: FileProgress) -> bool:
-    """Return whether the file is still in its directory and not truncated."""
+    """Return whether the file is still in its directory and has not been truncated."""
     try:
         file = LogFile(_present_path(known))
     except (OSError, ConfigError):
@@ -407,7 +411,7 @@ def _is_there(known: FileProgress) -> bool:
 
 
 def _is_in(known: FileProgress, file: LogFile | None) -> bool:
-    """Return whether an open file is the known file, and not truncated."""
+    """Return whether an open file is the known file and has not been truncated."""
     if file is None or file.inode != known.inode or not known.begins(file.beginning()):
         return False
     if file.is_compressed:

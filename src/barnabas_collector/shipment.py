@@ -1,4 +1,4 @@
-"""Defines a collector's task and its counts."""
+"""Defines the task of a collector, and the counts that it returns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Shipment(NamedTuple):
 
 
 class Shipped(NamedTuple):
-    """Counts lines that were committed or acknowledged, and lost ones."""
+    """Counts the lines that were committed or acknowledged, and the lines that were lost."""
 
     lines: int = 0
     size_bytes: int = 0

@@ -121,7 +121,7 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
 
 
 class _Shipper:
-    """Sends lines, starting at the committed positions, until it is stopped or fails."""
+    """Sends lines from the committed positions on, until it is stopped or fails."""
 
     def __init__(
         self, shipment: Shipment, paths: LogPaths, instance: str, metrics: CollectorMetrics
@@ -235,7 +235,7 @@ class _Shipper:
         self._open = self._open.plus(Shipped(len(lines), size_bytes, cut, 1))
 
     async def _send_entries(self, producer: Producer, journal: Journal) -> None:
-        """Send the entries read, and save the cursor after them."""
+        """Send the entries that were read, and save the cursor of the last one."""
         entries = journal.take()
         if not entries:
             # A search from the end also finds the cursor of an entry that is not sent.
@@ -261,7 +261,7 @@ class _Shipper:
         self._open = self._open.plus(Shipped(len(entries), size_bytes, cut, 1))
 
     async def _commit(self, producer: Producer) -> None:
-        """Commit the sent lines and the changed positions."""
+        """Commit the lines that were sent and the positions that have changed."""
         # Every sent line changes its file's position.
         if not self._positions.has_changed:
             return

@@ -47,7 +47,7 @@ def siblings(log: str, names: Iterable[str]) -> list[str]:
 
 
 def plain_name(name: str) -> str:
-    """Return the name that a compressed file had before compression."""
+    """Return the name that a compressed file had before it was compressed."""
     for suffix in COMPRESSED:
         if name.endswith(suffix):
             return name.removesuffix(suffix)
@@ -68,8 +68,8 @@ def log_names(name: str) -> frozenset[str]:
 
 
 def _order(log: str, name: str) -> Order | None:
-    """Return the file's sort key, larger for newer files, or None if it is not a rotated file of
-    this log."""
+    """Return the file's sort key, which is larger for newer files, or None if the file is not a
+    rotated file of this log."""
     plain = plain_name(name)
     # The log itself, compressed in place, is the newest. Of the others, the newest is `.old`,
     # followed by numbered files in ascending order, and finally dated files.

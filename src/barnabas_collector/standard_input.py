@@ -30,8 +30,8 @@ class StandardInput:
     """
 
     def __init__(self, shipment: Shipment) -> None:
-        """Raises `ConfigError` if standard input is closed: its descriptor may belong to another
-        file."""
+        """Raises `ConfigError` if standard input is closed, because its descriptor may then refer
+        to another file."""
         if sys.stdin is None:
             raise ConfigError("cannot read standard input: it is closed")
         self._descriptor = sys.stdin.fileno()
@@ -60,8 +60,8 @@ class StandardInput:
         inbox.add(self._bundles(self._last()))
 
     def _read(self, alarm: int, patience_s: float | None) -> bytes | None:
-        """Return the next bytes, b"" at the end or after an alarm, or None if none arrive within
-        `patience_s`."""
+        """Return the next bytes. Return b"" at the end or after an alarm, or None if no bytes
+        arrive within `patience_s`."""
         poll = select.poll()
         # A thread that waits for input cannot be cancelled; the alarm's pipe wakes it.
         for descriptor in (self._descriptor, alarm):

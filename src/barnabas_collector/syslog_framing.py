@@ -15,8 +15,8 @@ import re
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 65_536
-"""The maximum size of an untruncated message: that of the largest datagram, and eight times the
-senders' limit."""
+"""The maximum size of an untruncated message. It equals the size of the largest datagram and is
+eight times the limit of the senders."""
 
 _COUNT: Final = re.compile(rb"([1-9][0-9]{0,8}) ")
 _BEGINS_A_COUNT: Final = re.compile(rb"[1-9][0-9]{0,8}\Z")
@@ -29,7 +29,7 @@ class Frame(NamedTuple):
 
 
 class SyslogFraming:
-    """Detects the framing of one connection. Holds at most `most_bytes`."""
+    """Detects the framing of one connection. It holds at most `most_bytes`."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -69,7 +69,9 @@ class SyslogFraming:
         return found
 
     def _begin(self, data: bytes, at: int) -> int | None:
-        """Return the start of the next frame's text, or None if more bytes are needed to decide."""
+        """Return the start of the text of the next frame, or None if more bytes are needed to
+        determine it.
+        """
         match = _COUNT.match(data, at)
         if match is not None:
             # A line may also begin with a number, so the next byte decides.
@@ -115,7 +117,7 @@ class SyslogFraming:
 
 
 def datagram(data: bytes) -> list[Frame]:
-    """Return the message in a datagram. Some senders add a trailer even to datagrams; it is
-    removed."""
+    """Return the message in a datagram. Some senders add a trailer even to a datagram; the trailer
+    is removed."""
     text = data[:-1] if data[-1:] in (b"\n", b"\0") else data
     return [Frame(text[:MOST_BYTES], len(text))] if text else []

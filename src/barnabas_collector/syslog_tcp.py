@@ -26,7 +26,9 @@ _HANDSHAKE_S: Final = 10.0
 
 
 class SyslogTcp:
-    """Manages a listener and its connections. `on_listening` is called with the address."""
+    """Manages a listener and its connections. `on_listening` is called with the address of the
+    listener.
+    """
 
     def __init__(
         self,
@@ -78,8 +80,8 @@ class SyslogTcp:
             self._handshakes.log_rest()
 
     def admits(self, connection: _Connection) -> bool:
-        """Add a connection, if necessary in place of the one idle longest; return False if there is
-        no room."""
+        """Add a connection. If there are too many, it replaces the connection that has been idle
+        the longest. Return False if there is no room."""
         if len(self._connections) >= self._most:
             # Connections are ordered by the time of their last data (`on_received`).
             oldest = next(iter(self._connections))
@@ -149,7 +151,7 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def end(self) -> None:
-        """End the connection; an incomplete frame becomes a message."""
+        """End the connection. An incomplete frame becomes a message."""
         self._inbox.add(self._messages.of(self._framing.last()))
         self._listener.on_ended(self)
         self._transport.abort()

@@ -24,7 +24,7 @@ _MOST_SENDERS: Final = 4_096  # the maximum in the cache
 
 
 class SyslogUdp:
-    """Runs a listener. `on_listening` is called with the address."""
+    """Runs a listener. `on_listening` is called with the address of the listener."""
 
     def __init__(
         self, address: ListenAddress, host: str, on_listening: Callable[[str], None]

@@ -17,7 +17,7 @@ _MOST_KEPT: Final = 100  # the maximum number of reasons
 
 
 class Tally:
-    """Keeps a count. `one` and `several`: the words that follow the number in a log line."""
+    """Keeps a count. `one` and `several` are the words that follow the number in a log line."""
 
     def __init__(self, one: str, several: str) -> None:
         self.total = 0
@@ -28,8 +28,8 @@ class Tally:
         self._next_at_s = -_EVERY_S
 
     def add(self, count: int, why: str = "") -> None:
-        """Count losses. Warn immediately the first time, and then at most every ten seconds, with
-        all reasons since the last warning."""
+        """Count losses. The first loss is logged as a warning immediately; after that, a warning is
+        logged at most every ten seconds, with all reasons since the last warning."""
         self.total += count
         if why and (why in self._whys or len(self._whys) < _MOST_KEPT):
             self._whys[why] += count

@@ -18,7 +18,7 @@ from barnabas_collector.fingerprint import digest
 TAIL_BYTES: Final = 4096
 INCOMPLETE: Final = -1
 DAMAGED: Final = -2
-"""The `size_bytes` of a compressed file with an unreadable end."""
+"""The `size_bytes` of a compressed file whose end cannot be read."""
 _READ_BYTES: Final = 1 << 20
 
 
@@ -30,7 +30,8 @@ class Bytes(Protocol):
         ...
 
     def next_data(self, position: int) -> int:
-        """Return a position at or after `position`, with certainly no data in between."""
+        """Return a position at or after `position` such that there is certainly no data in between.
+        """
         ...
 
 
@@ -68,7 +69,7 @@ def tail_of(text: Bytes, size_bytes: int) -> str:
 
 
 class Text(Protocol):
-    """Gives access to the text of a found file, to compare it with known files."""
+    """Gives access to the text of a found file, so that it can be compared with known files."""
 
     def ends(self, extent: Extent) -> bool:
         """Return whether this text contains the extent's last bytes just before the same
@@ -85,7 +86,7 @@ class Text(Protocol):
 
 
 def checksum_with(checksum: int, more: bytes) -> int:
-    """Return the checksum with these bytes added, NULs excluded."""
+    """Return the checksum extended by these bytes, without NULs."""
     return crc32c(more.replace(b"\0", b""), checksum)
 
 

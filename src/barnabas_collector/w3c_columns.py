@@ -22,7 +22,7 @@ _DIRECTIVE: Final = re.compile(
     rb"#(?:Version|Fields|Software|Date|Start-Date|End-Date|Remark|GMT-Offset):"
 )
 _MOST_BYTES: Final = 8_192
-"""The maximum size of a directive. Every record carries it."""
+"""The maximum size of a directive, which is included in every record."""
 
 
 class W3cColumns:
@@ -37,8 +37,8 @@ class W3cColumns:
         self.in_force = in_force
 
     def of(self, texts: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return the columns of each of the next lines. A directive itself has the columns that it
-        names."""
+        """Return the columns of each of the next lines. The columns of a directive are those that
+        it names itself."""
         found: list[bytes | None] = []
         for at, text in enumerate(texts):
             if text.startswith(_BEGIN):

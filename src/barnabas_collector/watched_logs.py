@@ -74,7 +74,7 @@ class WatchedLogs:
 
     @property
     def unreadable(self) -> dict[Path, str]:
-        """The unreadable logs, with the reasons."""
+        """The logs that cannot be read, each with the reason."""
         return self._unreadable
 
     @property
@@ -88,7 +88,7 @@ class WatchedLogs:
         return sum(each.log.lag_bytes for each in self._watched.values())
 
     def left_out(self) -> dict[str, int]:
-        """Count the files that are not sent, by reason."""
+        """Count the files that are not sent, grouped by reason."""
         return {
             "binary": len(self._binary),
             "old": len(self._too_old),
@@ -138,7 +138,9 @@ class WatchedLogs:
             self._files.end_first_look()
 
     def _log_left(self) -> None:
-        """Log once per round the rotated files that their log's first look passed over."""
+        """Log, once per round, the rotated files that were passed over by the first look at their
+        log.
+        """
         if not self._left:
             return
         shown = self._left[0]
@@ -166,7 +168,9 @@ class WatchedLogs:
             self._binary.update(new)
 
     def present(self) -> tuple[set[str], set[str]]:
-        """Return the ids of the files found by the latest looks, and the logs covered."""
+        """Return the ids of the files found by the latest looks, and the logs that these looks
+        covered.
+        """
         files: set[str] = set()
         logs: set[str] = set()
         for watched in self._watched.values():
@@ -176,7 +180,7 @@ class WatchedLogs:
         return files, logs
 
     def pause_s(self, now_s: float) -> float:
-        """Return the time until a log is due."""
+        """Return the time until the next look at any log is due."""
         due_at_s = self._due[0][0] if self._due else self._list_at_s
         return max(0.0, min(due_at_s, self._list_at_s) - now_s)
 
@@ -219,8 +223,8 @@ class WatchedLogs:
         self._log_too_old()
 
     def _is_too_old(self, path: Path) -> bool:
-        """Return whether a log is ignored because of its age. This is safe only if no line of it
-        was sent."""
+        """Return whether a log is ignored because of its age. This is safe only if no line of the
+        log has been sent."""
         if not self._paths.is_too_old(path):
             self._too_old.discard(path)
             return False
@@ -242,7 +246,7 @@ class WatchedLogs:
             )
 
     def _drop_gone(self, listed: set[Path]) -> None:
-        """Stop watching logs that are no longer listed and have no file left."""
+        """Stop watching logs that are no longer listed and that have no files left."""
         gone = {
             path
             for path, watched in self._watched.items()
@@ -261,7 +265,7 @@ class WatchedLogs:
 
 
 class _ChangedDirectories(dict[Path, int]):
-    """Holds the modification time of each directory, read once per round."""
+    """Holds the modification time of each directory, which is read once per round."""
 
     def __missing__(self, directory: Path) -> int:
         found = self[directory] = directory.stat().st_mtime_ns

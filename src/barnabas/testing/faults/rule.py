@@ -45,9 +45,7 @@ class Match(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Limits how many requests pass before a rule is applied, and how many requests it is applied
-    to.
-    """
+    """Counts the requests to which a rule was applied, and the requests that it let pass first."""
 
     hits: int = 0
     passed: int = 0

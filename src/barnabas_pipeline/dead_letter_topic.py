@@ -1,5 +1,4 @@
-"""Sends the dead letters of each batch to the dead letter topic exactly once, in one transaction.
-"""
+"""Sends the dead letters of each batch to the dead letter topic exactly once, in one transaction."""
 
 from __future__ import annotations
 

@@ -30,8 +30,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """A requested change to one setting. `operation` is the code as received, which may be invalid.
-    """
+    """A requested change to one setting. `operation` is the code as received, which may be invalid."""
 
     name: str
     operation: int

@@ -38,8 +38,7 @@ class Opened(NamedTuple):
 
 
 class StoredSecrets:
-    """Encrypts and decrypts a broker's secrets. Cryptography is imported only if there are secrets.
-    """
+    """Encrypts and decrypts a broker's secrets. Cryptography is imported only if there are secrets."""
 
     __slots__ = ("_encoder", "_old")
 

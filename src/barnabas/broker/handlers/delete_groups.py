@@ -1,5 +1,4 @@
-"""DeleteGroups (key 42): delete groups that have no members, together with their offsets (KIP-229).
-"""
+"""DeleteGroups (key 42): delete groups that have no members, together with their offsets (KIP-229)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""ElectLeaders (key 43): run the preferred or unclean elections that a client requests (KIP-460).
-"""
+"""ElectLeaders (key 43): run the preferred or unclean elections that a client requests (KIP-460)."""
 
 from __future__ import annotations
 

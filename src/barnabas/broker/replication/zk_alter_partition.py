@@ -45,8 +45,7 @@ class Pace(NamedTuple):
 
 
 class ZkAlterPartition:
-    """Approves ISR changes by writing them, and notifies the controller, until `close` is called.
-    """
+    """Approves ISR changes by writing them, and notifies the controller, until `close` is called."""
 
     __slots__ = (
         "_changed",

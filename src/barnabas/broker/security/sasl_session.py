@@ -56,8 +56,7 @@ class EnabledMechanism(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The reply to a message in the exchange, which is either a response or bytes without a header.
-    """
+    """The reply to a message in the exchange, which is either a response or bytes without a header."""
 
     answer: Message | bytes
     refusal: str = ""
@@ -252,8 +251,7 @@ class SaslSession:
 
 
 class _OtherMechanism:
-    """The server side after a handshake that selected another mechanism than the first handshake.
-    """
+    """The server side after a handshake that selected another mechanism than the first handshake."""
 
     identity: Identity | None = None
     known_user = ""

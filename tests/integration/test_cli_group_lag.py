@@ -256,6 +256,7 @@ def test_in_5_gaps_left_by_compaction_are_no_lag(
     wait_until(is_compacted)
     assert seen["end_offset"] == 100 and seen["records_exact"] is True
     (bound,) = described(servers, f"{name} --for 0s --count 1", capfd)["partitions"]
+    is_compacted()  # the cleaner may have removed more in the meantime
     assert bound["records"] >= seen["records"]
 
 

@@ -67,7 +67,15 @@ def test_every_folder_of_tests_runs_once() -> None:
     assert "not slow and not soak and not thorough" in quick
     assert quick[-3:] == ["tests/tidy", "tests/unit", "tests/property"]
     (slow,) = [words for words in pytest_lines("test-all") if "slow and not soak" in words]
-    assert slow[-1] == "tests"
+    also = {word for word in slow if word.startswith("tests/")}
+    assert folders <= {Path(word).name for word in also} | {Path(word).name for word in quick[-3:]}
+    marked = {
+        str(file.relative_to(ROOT))
+        for folder in quick[-3:]
+        for file in (ROOT / folder).rglob("test_*.py")
+        if "mark.slow" in file.read_text()
+    }
+    assert marked <= also
 
 
 def test_the_secured_suites_are_chosen_by_their_marker() -> None:

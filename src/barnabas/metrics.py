@@ -70,7 +70,10 @@ Read = Callable[[], Iterable[Family]]
 
 
 class Registry:
-    """Holds all families of one broker. Each part declares its families once, when it is created."""
+    """Holds all families of one broker.
+
+    Each part declares its families once, when it is created.
+    """
 
     __slots__ = ("_reads",)
 
@@ -98,7 +101,9 @@ class Registry:
 
 
 def gauge(name: str, sentence: str, samples: Iterable[Sample]) -> Family:
-    """Return a family of numbers that can rise and fall, named after its MBean or by its own name."""
+    """Return a family of numbers that can rise and fall, named after its MBean or by its
+    own name.
+    """
     return Family(*_named(name, sentence, "gauge"), samples)
 
 

@@ -90,7 +90,10 @@ class FileSlice:
         return self.size
 
     def read(self) -> bytes:
-        """Return the bytes of the slice. There are fewer than `size` only if the file ends early."""
+        """Return the bytes of the slice.
+
+        There are fewer than `size` only if the file ends early.
+        """
         return self.file.pread(self.size, self.position)
 
     def release(self) -> None:

@@ -88,7 +88,9 @@ def container_of(path: Path) -> Headers | None:
 
 
 def _dockers_name(path: Path) -> dict[str, str]:
-    """Return the container's name from Docker's description of the container, if that is readable."""
+    """Return the container's name from Docker's description of the container, if that
+    is readable.
+    """
     try:
         with path.open("rb") as file:
             name = json.loads(file.read(_MOST_BYTES))["Name"]
@@ -221,7 +223,9 @@ class ContainerReader:
     def __init__(
         self, file: BinaryIO, position: int, number: int, is_start: IsStart | None
     ) -> None:
-        """`is_start` recognises the first line of a record; None means that lines are not joined."""
+        """`is_start` recognises the first line of a record; None means that lines are
+        not joined.
+        """
         self._reader = LineReader(file, position, number)
         self._parts = PartJoiner()
         self._joiner = None if is_start is None else RecordJoiner(is_start)

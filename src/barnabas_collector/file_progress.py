@@ -48,7 +48,9 @@ class FileProgress(NamedTuple):
         return Extent(self.sent_bytes, self.checksum, self.tail)
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file, possibly after it has grown."""
+        """Return whether a file with this beginning may be this file, possibly after it
+        has grown.
+        """
         if self.beginning_bytes:
             return self.fingerprint.begins(beginning)
         return self.first_line == first_line_of(beginning)

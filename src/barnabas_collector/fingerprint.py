@@ -45,7 +45,9 @@ class Fingerprint(NamedTuple):
         return cls(len(kept), digest(kept))
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file, possibly after it has grown."""
+        """Return whether a file with this beginning may be this file, possibly after it
+        has grown.
+        """
         if len(beginning) < self.size_bytes:
             return False
         return not self.size_bytes or digest(beginning[: self.size_bytes]) == self.digest

@@ -132,7 +132,10 @@ class Forwarder:
     async def _accept(
         self, place: TopicPartition, batch: Sequence[Bundle]
     ) -> Delivery | BarnabasError:
-        """Send a batch. Wait for its outcome unless batches of this size are known to be accepted."""
+        """Send a batch.
+
+        Wait for its outcome unless batches of this size are known to be accepted.
+        """
         now_ms = int(time.time() * 1_000)
         try:
             delivery = await self._producer.send_batch(

@@ -31,11 +31,15 @@ class Choice(Protocol):
     """Answers queries about the arguments given by the user."""
 
     def is_named(self, path: Path) -> bool:
-        """Return whether an argument names this rotated file itself rather than only its directory."""
+        """Return whether an argument names this rotated file itself rather than only
+        its directory.
+        """
         ...
 
     def is_literal(self, path: Path) -> bool:
-        """Return whether an argument names this file itself rather than a directory or a pattern."""
+        """Return whether an argument names this file itself rather than a directory or
+        a pattern.
+        """
         ...
 
 
@@ -163,7 +167,9 @@ class LogDirectory:
         self._listings.held.pop(self._path, None)
 
     def held_anywhere(self, inode: int) -> LogFile | None:
-        """Return the open file with this inode if it is held by any log that shares the listings."""
+        """Return the open file with this inode if it is held by any log that shares
+        the listings.
+        """
         for held in self._listings.held.values():
             for (_, number), file in held.items():
                 if number == inode:

@@ -96,7 +96,9 @@ class LogPaths:
         return path in self._named and not self.is_too_old(path)
 
     def is_literal(self, path: Path) -> bool:
-        """Return whether an argument names this file itself rather than a directory or a pattern."""
+        """Return whether an argument names this file itself rather than a directory or
+        a pattern.
+        """
         return path in self._literal
 
     def is_too_old(self, path: Path) -> bool:

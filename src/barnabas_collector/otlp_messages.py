@@ -176,7 +176,10 @@ def messages(request: Any, most_bytes: int = MOST_RECORD_BYTES) -> Iterator[Mess
 
 
 def _parts(group: Any, most_bytes: int) -> Iterator[tuple[Any, int]]:
-    """Divide the log records of a resource, in order. Each part repeats the resource and the scope."""
+    """Divide the log records of a resource, in order.
+
+    Each part repeats the resource and the scope.
+    """
     empty = _without(group, "scope_logs")
     _check_shared("resource", empty)
     part, count, size_bytes = _copy(empty), 0, empty.ByteSize() + _FIELD_BYTES
@@ -209,7 +212,10 @@ def _copy(message: Any) -> Any:
 
 
 def _without(message: Any, field: str) -> Any:
-    """Return a copy without one field. The field itself is never copied, because it may be large."""
+    """Return a copy without one field.
+
+    The field itself is never copied, because it may be large.
+    """
     bare = type(message)()
     for descriptor, value in message.ListFields():
         if descriptor.name == field:

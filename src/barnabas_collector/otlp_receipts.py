@@ -89,7 +89,10 @@ class Receipts:
         self._origin = lru_cache(4_096)(lambda key, peer: _origin(key, peer, host))
 
     def check_room(self) -> None:
-        """Raise `Refusal` if there is no room for another request. Call this before reading a body."""
+        """Raise `Refusal` if there is no room for another request.
+
+        Call this before reading a body.
+        """
         if self._has_given_up:
             raise Refusal(BUSY, "the collector is stopping")
         # A repeated request needs no room, but only its body identifies it.
@@ -160,7 +163,10 @@ class Receipts:
             self._metrics.otlp_refused[refusal.reason] += 1
 
     def give_up(self) -> None:
-        """Respond to all senders immediately. Requests that have not been acknowledged are refused."""
+        """Respond to all senders immediately.
+
+        Requests that have not been acknowledged are refused.
+        """
         self._has_given_up = True
         for waiter in self._waiters:
             if not waiter.done():

@@ -44,7 +44,10 @@ _log = logging.getLogger(__name__)
 
 
 class Portion(NamedTuple):
-    """Holds consecutive lines of one file. `progress` must be saved once the lines have been sent."""
+    """Holds consecutive lines of one file.
+
+    `progress` must be saved once the lines have been sent.
+    """
 
     progress: FileProgress
     lines: Sequence[Line]
@@ -233,7 +236,9 @@ class RotatedLog:
 
     @property
     def holds_rotated(self) -> bool:
-        """Return whether any rotated files are held open because programs may still write to them."""
+        """Return whether any rotated files are held open because programs may still write
+        to them.
+        """
         return self._directory.holds_rotated
 
     @property

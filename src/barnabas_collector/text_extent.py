@@ -30,7 +30,9 @@ class Bytes(Protocol):
         ...
 
     def next_data(self, position: int) -> int:
-        """Return a position at or after `position` such that there is certainly no data in between."""
+        """Return a position at or after `position` such that there is certainly no data
+        in between.
+        """
         ...
 
 

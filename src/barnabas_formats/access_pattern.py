@@ -83,7 +83,10 @@ _EXAMPLE: Final = "{time:%d/%b/%Y:%H:%M:%S %z}"
 
 
 class AccessPattern(NamedTuple):
-    """Holds a compiled pattern. `groups` are the fields, in order; ignored fields have other names."""
+    """Holds a compiled pattern.
+
+    `groups` are the fields, in order; ignored fields have other names.
+    """
 
     regex: str
     groups: tuple[str, ...]

@@ -56,7 +56,10 @@ class Sample(NamedTuple):
 
 
 class JsonKeys(NamedTuple):
-    """Lists the keys that a format uses in a JSON object. A dot in a key may also indicate nesting."""
+    """Lists the keys that a format uses in a JSON object.
+
+    A dot in a key may also indicate nesting.
+    """
 
     keys: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...] = ()

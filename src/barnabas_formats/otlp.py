@@ -143,7 +143,9 @@ def check_protobuf() -> None:
 
 
 def level_of(number: int, text: str) -> str | None:
-    """Return our level for a severity, based on its number or, if there is no number, on its text."""
+    """Return our level for a severity, based on its number or, if there is no number, on
+    its text.
+    """
     if 1 <= number <= 24:
         return LEVELS[::-1][(number - 1) // 4]
     return BY_NAME.get(text.strip().upper())

@@ -1,4 +1,6 @@
-"""Sends the dead letters of each batch to the dead letter topic exactly once, in one transaction."""
+"""Sends the dead letters of each batch to the dead letter topic exactly once, in
+one transaction.
+"""
 
 from __future__ import annotations
 

@@ -217,7 +217,10 @@ class _Application:
         }
 
     async def _receive(self, request: Request) -> dict[str, Any]:
-        """Store the events and dead letters of a request, and return the answer. Raises _Refusal."""
+        """Store the events and dead letters of a request, and return the answer.
+
+        Raises _Refusal.
+        """
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type not in _TYPES:
             raise _Refusal(415, f"the Content-Type is neither {' nor '.join(_TYPES)}")

@@ -45,7 +45,10 @@ def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
 
 
 def ids_of(consumer: SyncConsumer, topics: Iterable[str]) -> dict[str, str]:
-    """Return the ids of the existing topics, in Kafka's notation. Topics without an id are omitted."""
+    """Return the ids of the existing topics, in Kafka's notation.
+
+    Topics without an id are omitted.
+    """
     topics = sorted(topics)
     found = consumer.topic_ids(topics) if topics else {}
     return {topic: uuid_text(each) for topic, each in found.items()}

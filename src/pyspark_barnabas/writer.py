@@ -56,7 +56,9 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
 
 class _FirstFailure:
-    """Stores the first error of any batch, so that the deliveries need not be kept until the end."""
+    """Stores the first error of any batch, so that the deliveries need not be kept until
+    the end.
+    """
 
     def __init__(self) -> None:
         self._error: BarnabasError | None = None

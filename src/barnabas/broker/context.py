@@ -80,7 +80,9 @@ class Context:
         return self.node.authorizer.allows(self, needs, resource_name, SHOWN)
 
     def allowed_somewhere(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Return whether the client is authorized on at least one resource of this type (KIP-679)."""
+        """Return whether the client is authorized on at least one resource of this
+        type (KIP-679).
+        """
         return self.node.authorizer.allows_somewhere(self, Needs(operation, resource_type))
 
     @property

@@ -37,7 +37,9 @@ _YOUNG_OBJECTS = 5_000
 
 
 class Companion(Protocol):
-    """The interface of an object that injects faults into a broker's requests and seams, for tests."""
+    """The interface of an object that injects faults into a broker's requests and seams,
+    for tests.
+    """
 
     async def start(self, broker: Server) -> None:
         """Called when the broker is serving requests. If it raises ConfigError, the broker is

@@ -395,7 +395,10 @@ class NetworkParts:
             router.end_sessions(principal, mechanism)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Consult `faults` for every request on all listeners. None stops the injection of faults."""
+        """Consult `faults` for every request on all listeners.
+
+        None stops the injection of faults.
+        """
         for router in self.routers:
             router.inject(faults)
 

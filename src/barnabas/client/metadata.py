@@ -55,7 +55,9 @@ _LEAST_PAUSE_MS = 20  # between two lookups of a topic, whatever the backoff is
 
 
 class Metadata:
-    """Holds the view of the cluster, the topics to request, and the task that refreshes the view."""
+    """Holds the view of the cluster, the topics to request, and the task that refreshes
+    the view.
+    """
 
     def __init__(
         self,

@@ -34,5 +34,7 @@ class RetryLog:
         return True
 
     def over(self, who: Hashable) -> None:
-        """Record that `who` has recovered, so that an intermittent error is not logged each time."""
+        """Record that `who` has recovered, so that an intermittent error is not logged
+        each time.
+        """
         self._began_ms.pop(who, None)

@@ -76,7 +76,9 @@ def broken_promise(name: str, text: str) -> str | None:
 
 
 def _base(name: str) -> str:
-    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, with any mechanism or none."""
+    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, with any mechanism
+    or none.
+    """
     if not name.startswith("listener.name."):
         return ""
     base = name.split(".", 3)[-1]

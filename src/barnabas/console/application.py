@@ -1,4 +1,6 @@
-"""Assembles the web application from its routes, its error handlers and the guard in front of them."""
+"""Assembles the web application from its routes, its error handlers and the guard in front
+of them.
+"""
 
 from __future__ import annotations
 

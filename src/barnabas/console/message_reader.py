@@ -163,7 +163,10 @@ class MessageReader:
             yield consumer
 
     def _names(self, topic: str, partition: int | None) -> list[TopicPartition]:
-        """Return the partitions to read. Raises a `WebProblem` if none of them exists in the topic."""
+        """Return the partitions to read.
+
+        Raises a `WebProblem` if none of them exists in the topic.
+        """
         known = self._watch.known.look.topics.get(topic)
         if known is None:
             raise unknown_topic(topic)

@@ -34,7 +34,10 @@ class MessageWindow:
         return len(self._heap) >= self._limit or self._bytes >= _MOST_BYTES
 
     def add(self, record: ConsumerRecord) -> None:
-        """Add a record. If the window then has too many records, the one at the far end is dropped."""
+        """Add a record.
+
+        If the window then has too many records, the one at the far end is dropped.
+        """
         sign = self._sign
         key = (sign * record.timestamp_ms, sign * record.partition, sign * record.offset)
         if self.is_full and self._heap and key < self._heap[0][0]:

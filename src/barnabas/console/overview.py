@@ -72,7 +72,10 @@ class AnswerCache:
         self._answer = b""
 
     def get(self, basis: object, now_s: float, compute: Callable[[], bytes]) -> bytes:
-        """Return the answer for this poll. `basis` identifies the poll and is compared by identity."""
+        """Return the answer for this poll.
+
+        `basis` identifies the poll and is compared by identity.
+        """
         if self._at_s is None or basis is not self._basis or now_s - self._at_s >= self._longest_s:
             self._answer = compute()
             self._basis, self._at_s = basis, now_s

@@ -32,7 +32,9 @@ class Paging(NamedTuple):
 
 
 def paging(query: Mapping[str, str], sorts: Collection[str]) -> Paging:
-    """Return the parameters of a list: `search`, `sort`, `descending` and `page`, counted from 0."""
+    """Return the parameters of a list: `search`, `sort`, `descending` and `page`, counted
+    from 0.
+    """
     return Paging(
         text(query, "search").casefold(),
         choice(query, "sort", sorts),

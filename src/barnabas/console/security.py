@@ -88,7 +88,9 @@ def access_of(query: Mapping[str, str]) -> Access:
 
 
 def rules_about(access: Access) -> AclFilter:
-    """Return the filter that matches every ACL that could decide: literal, prefixed and '*' ACLs."""
+    """Return the filter that matches every ACL that could decide: literal, prefixed and
+    '*' ACLs.
+    """
     return AclFilter(access.resource.resource_type, access.resource.name, PatternType.MATCH)
 
 

@@ -45,7 +45,9 @@ class Viewers:
         ]
 
     async def wait(self) -> None:
-        """Return immediately if there was a recent request; otherwise, wait for the next request."""
+        """Return immediately if there was a recent request; otherwise, wait for the
+        next request.
+        """
         while time.monotonic() - self._asked_at_s > ATTENTION_S:
             self._asked.clear()
             await self._asked.wait()

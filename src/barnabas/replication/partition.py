@@ -510,7 +510,9 @@ class Partition:
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """Return when a follower last had all of the leader's records; if never, a time long ago."""
+        """Return when a follower last had all of the leader's records; if never, a time
+        long ago.
+        """
         return self._followers[replica].caught_up_at_ms
 
     def in_sync(self) -> list[InSync]:

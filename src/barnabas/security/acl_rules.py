@@ -179,7 +179,9 @@ class AclRules:
                         yield AclBinding(pattern, entry)
 
     def about(self, resource_type: ResourceType, name: str) -> list[Pattern]:
-        """Return patterns with rules that cover this resource: prefixes, the wildcard and its name."""
+        """Return patterns with rules that cover this resource: prefixes, the wildcard and
+        its name.
+        """
         wanted = AclFilter(resource_type, name, PatternType.MATCH)
         found = [pattern for pattern in self._entries if wanted.matches_pattern(pattern)]
         return sorted(found, key=lambda each: (-each.pattern_type, each.name == name, each.name))

@@ -310,7 +310,9 @@ def _event(
     summary: str,
     example: Example,
 ) -> Incident:
-    """Return the incident for an event; the incident ends one window after the event last occurred."""
+    """Return the incident for an event; the incident ends one window after the event
+    last occurred.
+    """
     rule, now = at
     first, last = times
     end = last + rule.window

@@ -78,7 +78,10 @@ class Sink(ABC):
 
     @abstractmethod
     def send(self, notice: Notice) -> None:
-        """Send a notice, and wait until it has been accepted. Raises `SinkFailed` or `SentInPart`."""
+        """Send a notice, and wait until it has been accepted.
+
+        Raises `SinkFailed` or `SentInPart`.
+        """
 
 
 def sink_of(given: SinkOptions) -> Sink:
@@ -90,7 +93,9 @@ def sink_of(given: SinkOptions) -> Sink:
 
 
 class Webhook(Sink):
-    """Posts an incident as JSON, with the incident's id and status in the `Idempotency-Key` header."""
+    """Posts an incident as JSON, with the incident's id and status in the
+    `Idempotency-Key` header.
+    """
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name)

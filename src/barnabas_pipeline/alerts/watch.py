@@ -158,7 +158,9 @@ def load_state(tables: Path) -> list[Known]:
 
 
 def save_state(tables: Path, known: list[Known]) -> None:
-    """Replace the file atomically, so that a reader sees either the old incidents or the new ones."""
+    """Replace the file atomically, so that a reader sees either the old incidents or the
+    new ones.
+    """
     path = tables / "alerts.json"
     rows = [{"incident": _row(each.incident), "sent": dict(each.sent)} for each in known]
     written = path.with_suffix(".new")

@@ -212,7 +212,9 @@ def _iso(time_us: object) -> str:
 
 
 def _with_tails(found: pl.DataFrame) -> pl.DataFrame:
-    """Add `response_time_us` and `format`, and remove the lines whose last columns are ambiguous."""
+    """Add `response_time_us` and `format`, and remove the lines whose last columns
+    are ambiguous.
+    """
     more = pl.col("more").fill_null("")
     has_host = pl.col("host").is_not_null()
     is_empty, is_url = pl.col("agent").is_in(["", "-"]), pl.col("agent").str.contains(URL)

@@ -211,7 +211,9 @@ def _first_hits(parts: pl.DataFrame, whole: pl.DataFrame) -> pl.DataFrame:
 
 
 def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
-    """Return `parts` with the column `_session`, which contains the number of each part's session."""
+    """Return `parts` with the column `_session`, which contains the number of each
+    part's session.
+    """
     parts = parts.sort(*_VISITOR, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in _VISITOR)
     # Use the latest end so far, not the end of the previous row: a long part may enclose a short

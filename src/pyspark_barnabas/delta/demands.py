@@ -78,7 +78,9 @@ def refuse_features(table: DeltaTable) -> None:
 
 
 def missing_features(writer_version: int, features: Collection[str]) -> list[str]:
-    """Return the features that a table with this protocol requires but this sink does not support."""
+    """Return the features that a table with this protocol requires but this sink does
+    not support.
+    """
     if writer_version > _NEWEST:
         return [f"writer version {writer_version}"]
     if writer_version == _IDENTITY:

@@ -51,7 +51,9 @@ class Kept:
             return None if self._table is None else self._version
 
     def table(self) -> DeltaTable | None:
-        """Return the kept table, or None if no table is kept or its log has changed since `keep`."""
+        """Return the kept table, or None if no table is kept or its log has changed
+        since `keep`.
+        """
         self.refresh()
         return None if self.version() is None else self._table
 

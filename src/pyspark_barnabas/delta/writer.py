@@ -93,4 +93,7 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._commit(options, messages, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing, as in `DeltaWriter`. Besides, it may be unknown whether a commit succeeded."""
+        """Do nothing, as in `DeltaWriter`.
+
+        Besides, it may be unknown whether a commit succeeded.
+        """

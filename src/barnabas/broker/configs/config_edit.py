@@ -30,7 +30,10 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """A requested change to one setting. `operation` is the code as received, which may be invalid."""
+    """A requested change to one setting.
+
+    `operation` is the code as received, which may be invalid.
+    """
 
     name: str
     operation: int

@@ -38,7 +38,10 @@ class Opened(NamedTuple):
 
 
 class StoredSecrets:
-    """Encrypts and decrypts a broker's secrets. Cryptography is imported only if there are secrets."""
+    """Encrypts and decrypts a broker's secrets.
+
+    Cryptography is imported only if there are secrets.
+    """
 
     __slots__ = ("_encoder", "_old")
 

@@ -166,7 +166,9 @@ class EventQueue:
         self.wake()
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> None:
-        """Record that a broker has deleted its logs of partitions that were moved to other brokers."""
+        """Record that a broker has deleted its logs of partitions that were moved to
+        other brokers.
+        """
         self.deleted_logs.setdefault(broker_id, {}).update(dict.fromkeys(names))
         self.wake()
 

@@ -46,7 +46,10 @@ class PeerConnection(Protocol):
         ...
 
     def send(self, api: Api, message: Message, version: int) -> Awaitable[Message]:
-        """Send a request, and return its response. Raises ConnectionLost, NoAnswer or CorruptData."""
+        """Send a request, and return its response.
+
+        Raises ConnectionLost, NoAnswer or CorruptData.
+        """
         ...
 
     def close(self) -> None:

@@ -173,7 +173,9 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
 
 
 async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
-    """Return the controller epoch if the tree names this broker as the controller, otherwise None."""
+    """Return the controller epoch if the tree names this broker as the controller,
+    otherwise None.
+    """
     # Read the epoch first: the controller that is read afterwards was elected in that epoch or a
     # later one.
     epoch = await store.read(layout.CONTROLLER_EPOCH)

@@ -137,7 +137,9 @@ def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
 def _update(
     requests: Sequence[PendingRequest],
 ) -> tuple[UpdateMetadata | None, dict[str, TopicImage]]:
-    """Return a single update for all requests, and the topics that it removes as they were before."""
+    """Return a single update for all requests, and the topics that it removes as they
+    were before.
+    """
     update: UpdateMetadata | None = None
     topics: dict[str, TopicImage] = {}
     removed: dict[str, TopicImage | None] = {}

@@ -222,7 +222,9 @@ class ControllerRunner:
         await self._election.withdraw_loss_warning()
 
     async def read_hosted(self) -> frozenset[TopicPartition]:
-        """Return all partitions that have a replica on this broker according to the metadata store."""
+        """Return all partitions that have a replica on this broker according to the
+        metadata store.
+        """
         hosted = []
         for name in await children(self._store, layout.TOPICS):
             node = await self._store.read(layout.topic_path(name))

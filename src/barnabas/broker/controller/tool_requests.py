@@ -118,7 +118,10 @@ class ToolRequests:
             return None
 
     async def _write(self, path: str, left: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Write back what remains of a request. Has no effect if this controller has been deposed."""
+        """Write back what remains of a request.
+
+        Has no effect if this controller has been deposed.
+        """
         change: Operation = Delete(path)
         if left:
             entries = [

@@ -29,7 +29,10 @@ def deletion_key(topic: str) -> Key:
 
 
 class TopicCauses:
-    """The causes of this broker's changes to topics. If there are too many, the oldest are dropped."""
+    """The causes of this broker's changes to topics.
+
+    If there are too many, the oldest are dropped.
+    """
 
     __slots__ = ("_causes",)
 

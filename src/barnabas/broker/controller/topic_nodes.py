@@ -35,7 +35,10 @@ class _Read(NamedTuple):
 
 
 class TopicNodes:
-    """Reads topics. `epoch_version` fences earlier controllers when ids are assigned to old topics."""
+    """Reads topics.
+
+    `epoch_version` fences earlier controllers when ids are assigned to old topics.
+    """
 
     __slots__ = ("_changed", "_epoch_version", "_latest_epoch_of", "_random", "_store", "_versions")
 

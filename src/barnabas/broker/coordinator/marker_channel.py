@@ -74,7 +74,10 @@ class MarkerChannels:
         partitions: Sequence[TopicPartition],
         answered: Answered,
     ) -> None:
-        """Send the marker to a broker. `answered` receives an error, or None, for each partition."""
+        """Send the marker to a broker.
+
+        `answered` receives an error, or None, for each partition.
+        """
         queue = self._queues.setdefault(broker_id, [])
         for some, size_bytes in split(partitions):
             queue.append(WaitingMarker(ending, some, answered, size_bytes))
@@ -83,7 +86,10 @@ class MarkerChannels:
             self._tasks[broker_id] = asyncio.get_running_loop().create_task(work)
 
     def close(self) -> None:
-        """Stop, because the broker is stopping. The next coordinators will send all markers again."""
+        """Stop, because the broker is stopping.
+
+        The next coordinators will send all markers again.
+        """
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()

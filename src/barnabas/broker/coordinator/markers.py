@@ -171,7 +171,10 @@ class _Sending:
         return here
 
     def _on_answer(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
-        """Process the response of another broker. Partitions without an error now have the marker."""
+        """Process the response of another broker.
+
+        Partitions without an error now have the marker.
+        """
         if self._shard.is_dropped:
             return
         done = []

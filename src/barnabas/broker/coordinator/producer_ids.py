@@ -22,7 +22,9 @@ class ProducerIds:
     __slots__ = ("_end", "_next", "_take_block", "_taking")
 
     def __init__(self, take_block: Callable[[], Awaitable[tuple[int, int]]]) -> None:
-        """`take_block` returns the first and the last id of a new block, or raises NotController."""
+        """`take_block` returns the first and the last id of a new block, or
+        raises NotController.
+        """
         self._take_block = take_block
         self._next = 0
         self._end = 0  # exclusive

@@ -61,7 +61,9 @@ class Shards(Generic[M]):
         context: ShardContext,
         count: Callable[[], int],
     ) -> None:
-        """`decode` decodes records of the topic, and `count` returns the number of its partitions."""
+        """`decode` decodes records of the topic, and `count` returns the number of
+        its partitions.
+        """
         self.topic = topic
         self._make = make
         self._decode = decode
@@ -73,7 +75,10 @@ class Shards(Generic[M]):
         self._loader: asyncio.Task[None] | None = None
 
     def partition_of(self, key: str) -> int:
-        """Return the partition for this key. Raises CoordinatorNotAvailable until the topic exists."""
+        """Return the partition for this key.
+
+        Raises CoordinatorNotAvailable until the topic exists.
+        """
         count = self._count()
         if not count:
             raise CoordinatorNotAvailable(f"{self.topic} does not exist yet")
@@ -210,5 +215,8 @@ class Shards(Generic[M]):
 
 
 def _fail(replica: StateReplica, error: OSError) -> None:
-    """Mark the replica as failed after a failed append. `Shards.drop` then drops its shard as well."""
+    """Mark the replica as failed after a failed append.
+
+    `Shards.drop` then drops its shard as well.
+    """
     replica.fail(error)

@@ -98,7 +98,9 @@ class Verifier(ReplicaListener):
         return self.coordinator_of(transactional_id) != self._view.broker_id
 
     async def verify(self, unverified: Sequence[Unverified]) -> None:
-        """Ask about the writes of a producer in one transaction, and store the response for `take`."""
+        """Ask about the writes of a producer in one transaction, and store the response
+        for `take`.
+        """
         batch = unverified[0].batch
         guards = {}
         for topic_partition, each in unverified:

@@ -132,7 +132,9 @@ def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[st
 
 
 def _refusal(context: Context, topic_partition: TopicPartition, forbidden: set[str]) -> int:
-    """Return the error code if the client may not add the partition to a transaction; otherwise 0."""
+    """Return the error code if the client may not add the partition to a transaction;
+    otherwise 0.
+    """
     name, partition = topic_partition
     if name in forbidden:
         return TopicAuthorizationFailed.code

@@ -51,7 +51,9 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 
 async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Reject all topics if there would be too many partitions in total, as Kafka's controller does."""
+    """Reject all topics if there would be too many partitions in total, as Kafka's
+    controller does.
+    """
     count = len(request.topics)
     error = PolicyViolation(
         f"{count} topics at once; at most {MAX_NEW_PARTITIONS} are allowed, so use several requests"

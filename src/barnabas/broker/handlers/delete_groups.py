@@ -1,4 +1,6 @@
-"""DeleteGroups (key 42): delete groups that have no members, together with their offsets (KIP-229)."""
+"""DeleteGroups (key 42): delete groups that have no members, together with their
+offsets (KIP-229).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""DescribeGroups (key 15): describe groups, their members and, if requested, their last rebalances."""
+"""DescribeGroups (key 15): describe groups, their members and, if requested, their
+last rebalances.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ElectLeaders (key 43): run the preferred or unclean elections that a client requests (KIP-460)."""
+"""ElectLeaders (key 43): run the preferred or unclean elections that a client
+requests (KIP-460).
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,10 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
 
 
 def _create_first(context: Context, request: FindCoordinatorRequest, topic: str) -> Slices[Outcome]:
-    """Create the topic if the client is authorized. Other clients do not learn whether it exists."""
+    """Create the topic if the client is authorized.
+
+    Other clients do not learn whether it exists.
+    """
     keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
     kind, pace = _KINDS[request.key_type], Pace()
     for key in keys:

@@ -108,7 +108,10 @@ def _answer(
 
 
 def _refusal(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    """Return the error for a topic. In versions that have no topic ids, the name must not be null."""
+    """Return the error for a topic.
+
+    In versions that have no topic ids, the name must not be null.
+    """
     return _failure(wanted.name or "", wanted.topic_id, InvalidRequest.code)
 
 

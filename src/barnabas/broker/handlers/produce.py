@@ -176,7 +176,9 @@ class _Produced(Staged):
         self._refused[topic, data.index] = error.with_traceback(None)
 
     def must_verify(self) -> bool:
-        """Return whether the batches must first be verified by a transaction coordinator (KIP-890)."""
+        """Return whether the batches must first be verified by a transaction
+        coordinator (KIP-890).
+        """
         return bool(self._context.node.verification.unverified_batches(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:

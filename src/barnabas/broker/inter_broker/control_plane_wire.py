@@ -76,7 +76,9 @@ def in_pieces(
 
 
 def _updates(value: UpdateMetadata, partitions_at_once: int) -> Iterator[UpdateMetadata]:
-    """Yield at least one update, so that the list of brokers is sent even if there are no topics."""
+    """Yield at least one update, so that the list of brokers is sent even if there are
+    no topics.
+    """
     rest = value._replace(topics=())
     piece: list[TopicImage] = []
     size = 0

@@ -30,7 +30,10 @@ _PARTITIONS_AT_ONCE = 2_000
 
 
 class Announced(NamedTuple):
-    """The notifications that have been read. Their nodes exist until they are passed to `remove`."""
+    """The notifications that have been read.
+
+    Their nodes exist until they are passed to `remove`.
+    """
 
     partitions: list[TopicPartition]
     paths: list[str]

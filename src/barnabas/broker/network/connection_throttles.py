@@ -42,7 +42,9 @@ class ConnectionThrottles:
         )
 
     def on_refused(self, address: Address, limit: str, cause: str) -> None:
-        """Report a connection that was closed at once because its address has too many connections."""
+        """Report a connection that was closed at once because its address has too
+        many connections.
+        """
         host, port = address
         event = Event(
             "connection-refused",

@@ -111,7 +111,9 @@ class Connections:
         yield counter("barnabas_refused_connections_total", sentence, samples)
 
     def add_listener(self, callback: Callable[[], None]) -> None:
-        """Register a callback that is called when a connection closes and when the limits change."""
+        """Register a callback that is called when a connection closes and when the
+        limits change.
+        """
         self._freed.append(callback)
 
     def wait_ms(self, listener: str) -> int:
@@ -133,7 +135,9 @@ class Connections:
         return max(0, int(next_at_ms - now_ms))
 
     def _are_descriptors_short(self) -> bool:
-        """Return whether another connection would use a file descriptor that is reserved for files."""
+        """Return whether another connection would use a file descriptor that is reserved
+        for files.
+        """
         now_ms = self._clock.monotonic_ms()
         if self._free <= 0 or now_ms >= self._count_at_ms:
             self._count_at_ms = now_ms + _COUNT_EVERY_MS

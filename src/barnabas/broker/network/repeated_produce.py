@@ -192,7 +192,9 @@ class RepeatedProduce:
             self._heads[head] = _Head(request, context.version)
 
     def append(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Run stage one of the request if its frame repeats a known head; otherwise return False."""
+        """Run stage one of the request if its frame repeats a known head; otherwise
+        return False.
+        """
         name_at = self._name_at
         # If the topic requires that every record is checked, checking the header is not enough.
         if len(frame) <= name_at or self._walks_all:

@@ -42,7 +42,10 @@ _BROKERS_KEYS: Final = frozenset(
 
 
 def limit_bytes(config: BrokerConfig, machine_bytes: int) -> int:
-    """Return the limit for all requests in bytes. A negative number means that there is no limit."""
+    """Return the limit for all requests in bytes.
+
+    A negative number means that there is no limit.
+    """
     if config.is_set("queued.max.request.bytes"):
         given = config.int("queued.max.request.bytes")
         return given if given > 0 else _UNLIMITED  # as in Kafka, 0 or less means no limit

@@ -63,7 +63,9 @@ CountErrors = Callable[[Any, Errors], None]
 
 
 class RequestTimes:
-    """The counts and times for one version of an API, or for the requests from one kind of client."""
+    """The counts and times for one version of an API, or for the requests from one kind
+    of client.
+    """
 
     __slots__ = (
         "errors",

@@ -35,7 +35,10 @@ class CleanerSchedule:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop cleaning. When this returns, there is no child process and no log is being touched."""
+        """Stop cleaning.
+
+        When this returns, there is no child process and no log is being touched.
+        """
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

@@ -123,7 +123,9 @@ class ControlPlane:
         return {**codes, **dict.fromkeys(outdated, FencedLeaderEpoch.code)}
 
     def _is_outdated(self, request: StopReplica, name: TopicPartition) -> bool:
-        """Return whether the hosted replica has a newer leader epoch than the one in the request."""
+        """Return whether the hosted replica has a newer leader epoch than the one in
+        the request.
+        """
         leader_epoch = request.leader_epoch(name)
         # There is no leader epoch in requests before version 3, or in Kafka's requests to delete a
         # replica (-2) (KIP-570).

@@ -144,7 +144,10 @@ class LogChanges:
             self._keep_objects()
 
     def note_made(self) -> Steps[None]:
-        """Record that these logs are new. They must be synced before anything is written to them."""
+        """Record that these logs are new.
+
+        They must be synced before anything is written to them.
+        """
         try:
             yield self._store.topic_ids.write
         except DirectoryError as error:
@@ -177,7 +180,10 @@ class LogChanges:
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:
-    """Create files. Disk errors are ignored here, because they occur again when the log is opened."""
+    """Create files.
+
+    Disk errors are ignored here, because they occur again when the log is opened.
+    """
     with suppress(OSError):
         for new in placed:
             new.lay_out()

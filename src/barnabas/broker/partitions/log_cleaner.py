@@ -222,7 +222,9 @@ class LogCleaner:
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a pass as long as the log has not changed, and clean up afterwards."""
+        """Yield the events of a pass as long as the log has not changed, and clean
+        up afterwards.
+        """
         is_over = False
         steps = self._inline_steps if self._inline else self._process_steps
         try:

@@ -245,7 +245,9 @@ class Replica:
             self._led_from, self._led_bytes = end_offset, 0
 
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
-        """Treat everything below `end_offset` as written and, if flushes are required, as flushed."""
+        """Treat everything below `end_offset` as written and, if flushes are required,
+        as flushed.
+        """
         if self.successor is not None:
             # Acknowledged records must survive the switch to the other directory, so they must be
             # on disk in both logs.

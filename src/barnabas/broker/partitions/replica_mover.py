@@ -83,7 +83,9 @@ class ReplicaMover:
         self._move = DirectoryMove()
 
     async def run(self) -> None:
-        """Run until the move is complete, has been given up, or must be restarted with a new mover."""
+        """Run until the move is complete, has been given up, or must be restarted with a
+        new mover.
+        """
         name, future = self._name, self._future
         home = self._store.futures.home(name)
         if home is None:

@@ -20,7 +20,10 @@ def follows(replica: Replica) -> bool:
 
 
 class ReplicaRemoval:
-    """Removes replicas and notifies their listeners. This is the only class that removes replicas."""
+    """Removes replicas and notifies their listeners.
+
+    This is the only class that removes replicas.
+    """
 
     __slots__ = ("_listeners", "replicas")
 

@@ -47,7 +47,9 @@ _PARTITIONS_PER_TURN = 16  # each may need file operations; other tasks run in b
 
 
 class _Unhosted(Exception):
-    """Raised if there is no file descriptor left with which to create or change a replica's files."""
+    """Raised if there is no file descriptor left with which to create or change a
+    replica's files.
+    """
 
 
 class DeferredStates:

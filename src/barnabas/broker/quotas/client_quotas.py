@@ -299,7 +299,9 @@ class ClientQuotas:
             self._throttles.close()
 
     def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
-        """Yield all meters, each with the kind of its limit and the entity whose clients share it."""
+        """Yield all meters, each with the kind of its limit and the entity whose clients
+        share it.
+        """
         return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:

@@ -83,7 +83,9 @@ class StoredQuotas:
 async def quotas_in(
     store: MetadataStore,
 ) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-    """Return the quotas of all entities that have any, keyed by the types and names of the entity."""
+    """Return the quotas of all entities that have any, keyed by the types and names of
+    the entity.
+    """
     found = []
     for path, node in await _nodes(store):
         quotas = _quotas_of(path, node)

@@ -44,7 +44,10 @@ Answers = Mapping["TopicPartition", "IsrAnswer"]
 
 
 class IsrApproval(Protocol):
-    """Approves ISR changes. Raises BarnabasError if the whole request is rejected or not answered."""
+    """Approves ISR changes.
+
+    Raises BarnabasError if the whole request is rejected or not answered.
+    """
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
 

@@ -158,5 +158,8 @@ def _spread(name: TopicPartition) -> int:
 
 
 def _count_in(config: BrokerConfig | CurrentConfig) -> int:
-    """Return the number of fetchers, which is at least one. Kafka does not have this lower bound."""
+    """Return the number of fetchers, which is at least one.
+
+    Kafka does not have this lower bound.
+    """
     return max(1, config.int("num.replica.fetchers"))

@@ -45,7 +45,9 @@ class Pace(NamedTuple):
 
 
 class ZkAlterPartition:
-    """Approves ISR changes by writing them, and notifies the controller, until `close` is called."""
+    """Approves ISR changes by writing them, and notifies the controller, until `close`
+    is called.
+    """
 
     __slots__ = (
         "_changed",

@@ -87,7 +87,10 @@ class ClockJumps:
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def begin(self, now_ms: int, wall_ms: int, seen_ms: int) -> Finding | None:
-        """Perform the first check. `seen_ms` is the latest wall time that has been trusted so far."""
+        """Perform the first check.
+
+        `seen_ms` is the latest wall time that has been trusted so far.
+        """
         self._ahead_ms = wall_ms - now_ms
         by_ms = wall_ms - seen_ms
         if abs(by_ms) <= START_LEAP_MS:

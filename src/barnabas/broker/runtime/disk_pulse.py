@@ -28,7 +28,9 @@ _SHORTEST_TICK_MS = 10
 
 
 class DiskPulse:
-    """Writes small files between calls of `start` and `stop`, and checks how long each write takes."""
+    """Writes small files between calls of `start` and `stop`, and checks how long each
+    write takes.
+    """
 
     def __init__(
         self,

@@ -23,7 +23,10 @@ _log = logging.getLogger("barnabas.broker")
 
 
 def notify(state: str, environ: Mapping[str, str]) -> None:
-    """Send one state to the socket that is named in the environment. If that fails, log a warning."""
+    """Send one state to the socket that is named in the environment.
+
+    If that fails, log a warning.
+    """
     address = environ.get(_VARIABLE, "")
     if not address:
         return

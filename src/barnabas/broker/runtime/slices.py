@@ -69,7 +69,9 @@ def clear_in_slices(entries: list[Any]) -> Slices[None]:
 
 
 def run_slices(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
-    """Return the outcome of the handler, or a coroutine if the handler needs more than one slice."""
+    """Return the outcome of the handler, or a coroutine if the handler needs more than
+    one slice.
+    """
     try:
         next(slices)
     except StopIteration as end:

@@ -31,7 +31,10 @@ class WatchedClock:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, seen_ms: int | None) -> None:
-        """Perform the first check. `seen_ms` is the latest wall time that has been trusted so far."""
+        """Perform the first check.
+
+        `seen_ms` is the latest wall time that has been trusted so far.
+        """
         # If no time has been stored yet (on a new disk), trust the clock.
         if seen_ms is not None:
             finding = self._jumps.begin(self.monotonic_ms(), self.wall_ms(), seen_ms)
@@ -52,7 +55,9 @@ class WatchedClock:
         return wall_ms if self._jumps.are_over else None
 
     def latest_wall_ms(self) -> int:
-        """Return the wall time to use for timestamps whose age will be computed: see `ClockJumps`."""
+        """Return the wall time to use for timestamps whose age will be computed:
+        see `ClockJumps`.
+        """
         return self._jumps.latest_ms(*self._look())
 
     def start(self) -> None:

@@ -150,7 +150,9 @@ class Authorizer(Protocol):
     def allows(
         self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
-        """Return whether the client that sent the request is authorized to perform the operation."""
+        """Return whether the client that sent the request is authorized to perform
+        the operation.
+        """
         ...
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:

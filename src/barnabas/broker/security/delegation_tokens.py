@@ -66,7 +66,9 @@ _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
 def token_key(config: BrokerConfig) -> bytes | None:
-    """Return the key from which all secrets are derived, or None if delegation tokens are disabled."""
+    """Return the key from which all secrets are derived, or None if delegation tokens
+    are disabled.
+    """
     # If both names are set, Kafka prefers the first, which is the newer one.
     return next((config.str(name).encode() for name in _KEYS if config.str(name)), None)
 

@@ -38,7 +38,9 @@ class KnownTokens:
         return self._owned[owner]
 
     def ended_before(self, now_ms: int) -> list[TokenNode]:
-        """Return the tokens that have expired, unless they have been renewed since they were read."""
+        """Return the tokens that have expired, unless they have been renewed since they
+        were read.
+        """
         return [
             token
             for token in self._tokens.values()

@@ -56,7 +56,9 @@ class EnabledMechanism(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The reply to a message in the exchange, which is either a response or bytes without a header."""
+    """The reply to a message in the exchange, which is either a response or bytes without
+    a header.
+    """
 
     answer: Message | bytes
     refusal: str = ""
@@ -251,7 +253,9 @@ class SaslSession:
 
 
 class _OtherMechanism:
-    """The server side after a handshake that selected another mechanism than the first handshake."""
+    """The server side after a handshake that selected another mechanism than the
+    first handshake.
+    """
 
     identity: Identity | None = None
     known_user = ""

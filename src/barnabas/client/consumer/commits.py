@@ -198,7 +198,10 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """Commit if due. At the start of a poll, the records of earlier polls count as processed."""
+        """Commit if due.
+
+        At the start of a poll, the records of earlier polls count as processed.
+        """
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:
             return

@@ -1,4 +1,6 @@
-"""Asks brokers about topics and about the offsets of partitions: the first, the last, or by time."""
+"""Asks brokers about topics and about the offsets of partitions: the first, the last, or
+by time.
+"""
 
 from __future__ import annotations
 

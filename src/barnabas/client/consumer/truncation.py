@@ -31,7 +31,9 @@ _CONSUMERS_FROM = 3  # earlier versions require permission for cluster actions
 
 
 class Truncation:
-    """Validates doubtful positions, and moves a position if the records before it were truncated."""
+    """Validates doubtful positions, and moves a position if the records before it
+    were truncated.
+    """
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
         self._cluster = cluster

@@ -136,7 +136,9 @@ class SealedRecords:
 
 
 class _ValueSizes(dict[int, bytes]):
-    """Maps the size of a value to the bytes between offset delta and value: no key, and the size."""
+    """Maps the size of a value to the bytes between offset delta and value: no key, and
+    the size.
+    """
 
     def __missing__(self, size_bytes: int) -> bytes:
         if len(self) >= _MOST_SIZES:

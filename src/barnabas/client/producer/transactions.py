@@ -522,7 +522,9 @@ class Transactions:
 
 
 def _as_fenced(error: BarnabasError) -> BarnabasError:
-    """Turn the error of older coordinators (before version 2 or 4) into ProducerFenced (KIP-588)."""
+    """Turn the error of older coordinators (before version 2 or 4) into
+    ProducerFenced (KIP-588).
+    """
     if isinstance(error, InvalidProducerEpoch):
         return ProducerFenced(str(error))
     return error

@@ -86,7 +86,9 @@ class AlterConfigs(Action):
 
     @property
     def _own(self) -> tuple[int, str]:
-        """The source of values that are set on the resource itself, and the name of the resource."""
+        """The source of values that are set on the resource itself, and the name of
+        the resource.
+        """
         if self._resource.type == TOPIC:
             return DYNAMIC_TOPIC_CONFIG, "dynamic topic"
         if self._resource.name:

@@ -14,7 +14,10 @@ MOST_CHANGES: Final = 1_000
 
 
 class Change(NamedTuple):
-    """One thing that changes. None means that the thing does not exist before or after the change."""
+    """One thing that changes.
+
+    None means that the thing does not exist before or after the change.
+    """
 
     what: str
     before: str | None

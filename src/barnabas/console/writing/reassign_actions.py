@@ -134,7 +134,9 @@ class ReassignPartitions(Action):
         )
 
     def as_planned(self, plan: Plan) -> ReassignPartitions:
-        """Return the reassignment to the replicas in the plan, because a new proposal might differ."""
+        """Return the reassignment to the replicas in the plan, because a new proposal
+        might differ.
+        """
         replicas = {name.partition: to for name, to in _replicas(plan).items()}
         return ReassignPartitions(self._topic, Target(replicas), self._bytes_per_s)
 
@@ -347,7 +349,9 @@ def _check_alive(brokers: Sequence[int], racks: Mapping[int, str | None]) -> Non
 
 
 async def _sizes(access: Access) -> Sizes:
-    """Return the size of each replica in bytes, or nothing if the brokers do not report the sizes."""
+    """Return the size of each replica in bytes, or nothing if the brokers do not report
+    the sizes.
+    """
     try:
         async with asyncio.timeout(_SIZES_S):
             return disk_look(await access.admin.describe_log_dirs()).sizes

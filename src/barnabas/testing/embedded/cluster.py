@@ -96,7 +96,10 @@ class Cluster(EmbeddedLife):
     # ---- starting and stopping ----
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop one broker cleanly. The broker hands over its leaderships before it stops (RE-13)."""
+        """Stop one broker cleanly.
+
+        The broker hands over its leaderships before it stops (RE-13).
+        """
         self._change("stop_broker", broker_id)
 
     def start_broker(self, broker_id: int) -> None:
@@ -262,7 +265,9 @@ class Cluster(EmbeddedLife):
         }
 
     def _ports_taken(self) -> list[tuple[int, int]]:
-        """Return the ids and ports of the running brokers, in the order in which they were started."""
+        """Return the ids and ports of the running brokers, in the order in which they
+        were started.
+        """
         return [(broker_id, self._ports[broker_id]) for broker_id in self._running]
 
     def _take_ports(self, ports: Sequence[tuple[int, int]]) -> None:

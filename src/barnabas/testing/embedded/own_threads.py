@@ -28,7 +28,9 @@ class _Standstill:
         self._expiry = loop.call_later(timeout_ms / 1000, self._expire)
 
     def end(self) -> None:
-        """Start a new session if the old session has ended, and resume the broker only after that."""
+        """Start a new session if the old session has ended, and resume the broker only
+        after that.
+        """
         self._expiry.cancel()
         # Start a new session, like a client that reconnects after its session has expired.
         if self._has_expired and self._session.session_state is SessionState.EXPIRED:

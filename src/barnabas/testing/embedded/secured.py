@@ -27,7 +27,10 @@ class Secured:
 
     @property
     def setup(self) -> SecureSetup:
-        """Return the setup. Missing files are created on first use. Raises ConfigError or OSError."""
+        """Return the setup.
+
+        Missing files are created on first use. Raises ConfigError or OSError.
+        """
         if self._setup is None:
             from barnabas.broker.security.secure_setup import prepare  # rarely needed
 

@@ -47,7 +47,9 @@ class Faults:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in the order in which they are matched, including rules that no longer apply."""
+        """The rules in the order in which they are matched, including rules that no
+        longer apply.
+        """
         return self._rules.rules
 
     def add(self, **arguments: Unpack[RuleArguments]) -> Rule:

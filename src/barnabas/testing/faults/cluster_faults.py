@@ -66,7 +66,10 @@ class ClusterFaults(Faults):
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
 
     def heal(self, broker_id: int | None = None) -> None:
-        """Reconnect a broker to its clients and to the other brokers. None reconnects all brokers."""
+        """Reconnect a broker to its clients and to the other brokers.
+
+        None reconnects all brokers.
+        """
         if self._isolation:
             self._call(partial(self._heal, broker_id))
 

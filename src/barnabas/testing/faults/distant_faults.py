@@ -60,7 +60,9 @@ class DistantBrokerFaults(DistantFaults):
     """The faults of a broker in another process. All methods may be called in any thread."""
 
     def __init__(self, port: Callable[[], int | None]) -> None:
-        """`port` returns the port of the `FaultControl` in the process, or None if there is none."""
+        """`port` returns the port of the `FaultControl` in the process, or None if there
+        is none.
+        """
         super().__init__(_nothing_is_here)
         self._go_through(FaultLink(port))
 

@@ -31,7 +31,10 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A response with a status and a JSON object. `allow` lists the allowed methods for status 405."""
+    """A response with a status and a JSON object.
+
+    `allow` lists the allowed methods for status 405.
+    """
 
     status: int
     body: dict[str, Any]

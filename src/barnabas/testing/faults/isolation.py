@@ -23,7 +23,9 @@ class Isolation(NamedTuple):
         return bool(self.unreachable or self.mute)
 
     def check(self, context: Context) -> None:
-        """Raise ConnectionCut for a request that would not have arrived because of the isolation."""
+        """Raise ConnectionCut for a request that would not have arrived because of
+        the isolation.
+        """
         broker_id = context.node.broker_id
         if broker_id in self.unreachable:
             raise ConnectionCut(f"broker {broker_id} is isolated")

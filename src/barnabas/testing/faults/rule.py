@@ -103,7 +103,9 @@ class Rule(Temporary):
 
     @property
     def is_spent(self) -> bool:
-        """Return whether the rule has been applied `count` times and therefore no longer applies."""
+        """Return whether the rule has been applied `count` times and therefore no
+        longer applies.
+        """
         return self.count is not None and self.hits >= self.count
 
     def take(self) -> bool:

@@ -24,9 +24,9 @@ from barnabas.console.problem import FAILURES
 from barnabas.console.query import Paging
 from barnabas.console.security import (
     explanation,
+    no_explanation,
     rules_about,
     security_page,
-    unexplained,
     why_hidden,
 )
 from barnabas.console.shapes import AccessExplanation, ConfigRow, Move, Security
@@ -119,7 +119,7 @@ class Details:
         try:
             rules = await self._kept(wanted, lambda: self._admin.describe_acls(wanted))
         except FAILURES as error:
-            return unexplained(error)
+            return no_explanation(error)
         return explanation(access, rules)
 
     async def _kept(

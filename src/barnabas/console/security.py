@@ -105,7 +105,7 @@ def explanation(access: Access, rules: Iterable[AclBinding]) -> AccessExplanatio
     )
 
 
-def unexplained(error: Exception) -> AccessExplanation:
+def no_explanation(error: Exception) -> AccessExplanation:
     """Return the answer for ACLs that cannot be read."""
     return AccessExplanation(error=why_hidden(error), allowed=None, lines=[], rule=None)
 

@@ -216,10 +216,10 @@ async def _serve(
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())
     with suppress(OSError):  # if descriptors run out, each module is imported when it is needed
+        server.watch_delays()
         await _load_ahead()
     _keep_objects()
-    # Each request creates about thirty objects. With the default threshold, the garbage collector
-    # would run after every twenty requests without finding anything.
+    # By default, the collector would run every twenty requests, of thirty objects each, in vain.
     gc.set_threshold(_YOUNG_OBJECTS)
     await stopping.wait()
     notify(STOPPING, os.environ)

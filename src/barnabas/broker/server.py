@@ -25,7 +25,6 @@ from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VE
 from barnabas.broker.configs.inter_broker_version import writes_isrs
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.listener_names import inter_broker_listener
-from barnabas.broker.loop_delays import LIMIT, LoopDelays
 from barnabas.broker.network.listeners import (
     Listener,
     configured_listeners,
@@ -50,6 +49,7 @@ from barnabas.storage.seen_time import read_seen_ms, write_seen_ms
 from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
+    from barnabas.broker.loop_delays import LoopDelays
     from barnabas.broker.metrics.process_metrics import ProcessMetrics
     from barnabas.broker.runtime.disk_pulse import DiskPulse
     from barnabas.broker.security.server_tls import ServerTls
@@ -112,7 +112,7 @@ class Server:
             self._broker_state,
         )
         self.events = EventLog(self.clock.wall_ms, self.metrics)
-        self._delays = LoopDelays(self.events, self.clock, config.int(LIMIT))
+        self._delays: LoopDelays | None = None
         self._metrics_listener: MetricsListener | None = None
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
@@ -186,10 +186,7 @@ class Server:
             raise
 
     def stop_loading(self) -> None:
-        """Make `start` raise LoadingStopped if it has not finished loading logs.
-
-        This can be called by a signal handler, which Python runs while logs are being loaded.
-        """
+        """Make `start` raise LoadingStopped while it loads logs. Signal handlers can call this."""
         self._loading.is_stopped = True
 
     def _bind(self) -> None:
@@ -415,8 +412,7 @@ class Server:
         return BrokerImage(self.broker_id, endpoints, rack, epoch=0, may_have_lost=may_have_lost)
 
     async def _may_have_lost(self, parts: Parts) -> bool:
-        """Return whether records may be missing from these logs after an unclean shutdown
-        (KIP-966).
+        """Return whether an unclean shutdown may have lost records of these logs (KIP-966).
 
         This remains true until every partition has a leader that was elected after this warning.
         """
@@ -455,12 +451,18 @@ class Server:
         for tls in parts.network.tls:
             tls.start()
         self.clock.start()
-        self._delays.start()
         parts.network.idle_connections.start()
         parts.partitions.housekeeping.start()
         parts.partitions.cleaner.start()
         for warning in (*self.config.warnings, *exposures(self.config, self.listeners)):
             _log.warning("%s", warning)
+
+    def watch_delays(self) -> None:
+        """Report delays of the event loop, which must be running this broker already."""
+        from barnabas.broker.loop_delays import LIMIT, LoopDelays
+
+        self._delays = LoopDelays(self.events, self.clock, self.config.int(LIMIT))
+        self._delays.start()
 
     # --- stop ------------------------------------------------------------------------------------
 
@@ -530,7 +532,8 @@ class Server:
         parts.network.idle_connections.close()
         parts.network.memory.close()
         self.clock.stop()
-        self._delays.stop()
+        if self._delays is not None:
+            self._delays.stop()
         for tls in parts.network.tls:
             tls.close()
         for acceptor in parts.network.acceptors:
@@ -570,10 +573,7 @@ class Server:
         self._logs.close()
 
     def _warn_of_readers(self) -> None:
-        """Warn about log directories that can be read by other users.
-
-        These directories contain records and password hashes.
-        """
+        """Warn if other users can read log directories, with their records and password hashes."""
         for directory in self._logs.directories.online:
             bits = 0
             with suppress(OSError):  # failed disks are detected by other code
@@ -591,8 +591,7 @@ class Server:
         """Store the current time, which is used to check the clock at the next start."""
         wall_ms = self.clock.trusted_wall_ms()
         if wall_ms is not None:
-            # Failed disks are detected by other code.
-            with suppress(OSError):
+            with suppress(OSError):  # failed disks are detected by other code
                 write_seen_ms(self._seams.files, self._logs.directories.online, wall_ms)
 
 

@@ -186,6 +186,7 @@ class Broker(EmbeddedLife):
         config = self._config_of(with_port(properties, self._port))
         server = Server(config, self._seams(), first_users=users)
         await server.start()
+        server.watch_delays()
         assert server.failure is not None
         stopping = self._stopping = asyncio.Event()
         # A broker without a usable log directory stops by itself, as in Kafka (KIP-112).

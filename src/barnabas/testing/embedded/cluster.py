@@ -303,7 +303,7 @@ class Cluster(EmbeddedLife):
         users = None if self._secured is None else self._secured.setup.passwords
         server = Server(config, self._seams(), store, first_users=users)
         try:
-            await self._on_loop(broker_id, server.start())
+            await self._on_loop(broker_id, _start(server))
         except BaseException:
             # End the thread, which was created before the failed start.
             await self._end_thread(broker_id)
@@ -399,3 +399,9 @@ def _write(store: EmbeddedStore, directory: Path) -> None:
         journal.replace(tree_to_bytes(store.tree))
     finally:
         journal.close()
+
+
+async def _start(server: Server) -> None:
+    """Start a broker on the loop that serves it."""
+    await server.start()
+    server.watch_delays()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -42,27 +42,25 @@ def application(
     the application may also change the cluster. `folders` are the pipeline folders whose pages it
     serves.
     """
-    app = cluster_application(watch, closing, options, folders=folders)
+    answers = cluster_answers(watch, closing, options, folders=folders)
+    app = web_application({**answers, **file_answers()}, watch)
     return Guard(app, names, may_write=options is not None)
 
 
-def cluster_application(
+def cluster_answers(
     watch: ClusterWatch,
     closing: asyncio.Event,
     options: Mapping[str, Any] | None = None,
     user: str = "",
     folders: Sequence[Path] = (),
-) -> ASGIApp:
-    """Return the application without its guard. `user` is the name of the signed-in user."""
-    api, files = Api(watch, closing), StaticFiles()
+) -> dict[str, Answer]:
+    """Return the handlers of everything but the page's own files, by their paths.
+
+    `user` is the name of the signed-in user.
+    """
+    api = Api(watch, closing)
     clients, pipelines = ClientApi(watch), PipelineApi(folders)
     writer = None if options is None else Writer(watch.servers, options, api.forget, user)
-
-    async def index(request: Request) -> Response:
-        return files.respond(request, "index.html")
-
-    async def file(request: Request) -> Response:
-        return files.respond(request, request.path_params["name"])
 
     answers: dict[str, Answer] = {
         "/api/overview": api.overview,
@@ -86,30 +84,34 @@ def cluster_application(
         "/api/security/explain": api.explain,
         "/api/actions": _no_actions if writer is None else writer.state,
         "/api/session": _no_session,
-        "/": index,
-        "/static/{name:path}": file,
     }
     if writer is not None:
         answers[ACTION_PATH + "{name}/preview"] = writer.preview
         answers[ACTION_PATH + "{name}/apply"] = writer.apply
-    routes = [Route(path, _Endpoint(answer, watch)) for path, answer in answers.items()]
+    return answers
+
+
+def file_answers() -> dict[str, Answer]:
+    """Return the handlers of the page and its files, by their paths."""
+    files = StaticFiles()
+
+    async def index(request: Request) -> Response:
+        return files.respond(request, "index.html")
+
+    async def file(request: Request) -> Response:
+        return files.respond(request, request.path_params["name"])
+
+    return {"/": index, "/static/{name:path}": file}
+
+
+def web_application(answers: Mapping[str, Answer], watch: ClusterWatch | None) -> ASGIApp:
+    """Return an application without a guard. Its requests keep `watch` polling."""
     app = Starlette(
-        routes=routes,
-        exception_handlers=error_handlers(),
+        routes=[Route(path, _Endpoint(answer, watch)) for path, answer in answers.items()],
+        exception_handlers=_ERROR_HANDLERS,
     )
     app.router.redirect_slashes = False
     return app
-
-
-def error_handlers() -> dict[Any, Any]:
-    """Return the handlers for errors, by error class."""
-    return {
-        HTTPException: _not_found,
-        WebProblem: _failed,
-        BarnabasError: _failed,
-        OSError: _failed,
-        TimeoutError: _failed,
-    }
 
 
 async def _no_session(_: Request) -> Response:
@@ -118,11 +120,6 @@ async def _no_session(_: Request) -> Response:
 
 async def _no_actions(_: Request) -> Response:
     return json_response(NOTHING)
-
-
-def answering(answer: Answer) -> ASGIApp:
-    """Return an endpoint that does not count as watching the cluster."""
-    return _Endpoint(answer, None)
 
 
 class _Endpoint:
@@ -146,3 +143,12 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 async def _failed(_: Request, error: Exception) -> Response:
     return problem_response(problem_of(error))
+
+
+_ERROR_HANDLERS: Final[Mapping[Any, Any]] = {
+    HTTPException: _not_found,
+    WebProblem: _failed,
+    BarnabasError: _failed,
+    OSError: _failed,
+    TimeoutError: _failed,
+}

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.quota_admin import QuotaEntity
-from barnabas.client.admin.transaction_admin import ProducerState
+from barnabas.client.admin.transaction_admin import ProducerState, producer_state
 from barnabas.client.channel import BrokerAddress, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig, configure, split
@@ -34,7 +34,6 @@ from barnabas.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersTopic,
 )
-from barnabas.protocol.messages.describe_producers import ProducerState as WireState
 from barnabas.types import TopicPartition, by_topic
 
 MOST_AT_ONCE: Final = 500
@@ -171,18 +170,7 @@ def _producers_of(answer: DescribeProducersPartition, now_ms: int) -> ProducersO
         return ProducersOf(now_ms, (), is_denied=True) if is_denied else None
     found = answer.active_producers
     newest = heapq.nlargest(_MOST_PER_PARTITION, found, key=lambda each: each.last_timestamp)
-    return ProducersOf(now_ms, tuple(map(_state, newest)), len(found) - len(newest))
-
-
-def _state(each: WireState) -> ProducerState:
-    return ProducerState(
-        each.producer_id,
-        each.producer_epoch,
-        each.last_sequence,
-        each.last_timestamp,
-        each.coordinator_epoch,
-        each.current_txn_start_offset,
-    )
+    return ProducersOf(now_ms, tuple(map(producer_state, newest)), len(found) - len(newest))
 
 
 def within_bounds(

@@ -6,6 +6,7 @@ the folder are therefore not followed, and only regular files are read.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -195,7 +196,7 @@ def _why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-_LINKS: Final = (20, 40)  # ENOTDIR, which a link to a folder gives, and ELOOP
+_LINKS: Final = (errno.ENOTDIR, errno.ELOOP)  # a link to a folder gives ENOTDIR
 
 
 def _account_of(figures: Any) -> _Account:

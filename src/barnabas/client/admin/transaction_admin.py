@@ -31,6 +31,7 @@ from barnabas.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersTopic,
 )
+from barnabas.protocol.messages.describe_producers import ProducerState as WireState
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -85,6 +86,18 @@ class ProducerState(NamedTuple):
     last_timestamp_ms: int
     coordinator_epoch: int  # of the last marker; -1: none
     transaction_start_offset: int  # -1: no transaction is open
+
+
+def producer_state(answer: WireState) -> ProducerState:
+    """Return the state of one of a partition's active producers."""
+    return ProducerState(
+        producer_id=answer.producer_id,
+        producer_epoch=answer.producer_epoch,
+        last_sequence=answer.last_sequence,
+        last_timestamp_ms=answer.last_timestamp,
+        coordinator_epoch=answer.coordinator_epoch,
+        transaction_start_offset=answer.current_txn_start_offset,
+    )
 
 
 class TransactionAdmin(AdminCalls):
@@ -184,19 +197,7 @@ class TransactionAdmin(AdminCalls):
         )
         ((partition,),) = (topic.partitions for topic in answer.topics)
         check(partition.error_code, f"producers of {name}", partition.error_message)
-        return tuple(
-            sorted(
-                ProducerState(
-                    producer_id=each.producer_id,
-                    producer_epoch=each.producer_epoch,
-                    last_sequence=each.last_sequence,
-                    last_timestamp_ms=each.last_timestamp,
-                    coordinator_epoch=each.coordinator_epoch,
-                    transaction_start_offset=each.current_txn_start_offset,
-                )
-                for each in partition.active_producers
-            )
-        )
+        return tuple(sorted(map(producer_state, partition.active_producers)))
 
     async def abort_transaction(
         self,

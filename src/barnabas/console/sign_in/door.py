@@ -11,20 +11,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from barnabas.console.application import answering, error_handlers
+from barnabas.console.application import file_answers, web_application
 from barnabas.console.guard import SIGN_IN_PATHS
 from barnabas.console.json_response import json_response, problem_response
 from barnabas.console.problem import WebProblem
 from barnabas.console.shapes import Session
 from barnabas.console.sign_in.admission import LONGEST_S, MOST_SESSIONS, Attempts, SessionBook
 from barnabas.console.sign_in.user_session import UserSession, check_sign_in, options_of_user
-from barnabas.console.static_files import StaticFiles
 from barnabas.console.writing.form import parse_form
 from barnabas.console.writing.gate import check_sender
 from barnabas.console.writing.writer import log_action, read_body
@@ -51,28 +48,12 @@ class Door:
         self._book: SessionBook[UserSession] = SessionBook()
         self._attempts = Attempts()
         self._count = 0
-        self._public = self._public_application()
-
-    def _public_application(self) -> ASGIApp:
-        files = StaticFiles()
-
-        async def index(request: Request) -> Response:
-            return files.respond(request, "index.html")
-
-        async def file(request: Request) -> Response:
-            return files.respond(request, request.path_params["name"])
-
         answers = {
             SESSION_PATH: self._state,
             SIGN_IN_PATHS[0]: self._sign_in,
             SIGN_IN_PATHS[1]: self._sign_out,
-            "/": index,
-            "/static/{name:path}": file,
         }
-        routes = [Route(path, answering(answer)) for path, answer in answers.items()]
-        app = Starlette(routes=routes, exception_handlers=error_handlers())
-        app.router.redirect_slashes = False
-        return app
+        self._public = web_application({**answers, **file_answers()}, None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from starlette.types import ASGIApp
 
 from barnabas.client.errors import AUTHENTICATION_ERRORS
-from barnabas.console.application import cluster_application
+from barnabas.console.application import cluster_answers, web_application
 from barnabas.console.problem import WebProblem, problem_of
 from barnabas.console.watch import ClusterWatch
 from barnabas.errors import ConfigError
@@ -32,9 +32,8 @@ class UserSession:
         self._watch = ClusterWatch(servers, options)
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.app: ASGIApp = cluster_application(
-            self._watch, self._closing, options if may_write else None, user
-        )
+        answers = cluster_answers(self._watch, self._closing, options if may_write else None, user)
+        self.app: ASGIApp = web_application(answers, self._watch)
 
     async def start(self) -> None:
         """Connect as this user. Raises a `WebProblem` if the cluster rejects the user."""

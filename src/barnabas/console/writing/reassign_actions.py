@@ -104,7 +104,7 @@ class ReassignPartitions(Action):
         moving = await access.admin.list_partition_reassignments()
         views = {TopicPartition(topic.name, each.partition): each for each in topic.partitions}
         # The replicas of a moving partition include its future ones, so this is checked first.
-        _check_idle(self._names(topic), moving)
+        check_idle(self._names(topic), moving)
         wanted = {
             name: to
             for name, to in self._wanted(topic, racks).items()
@@ -328,7 +328,7 @@ def _check(
         _check_alive([each for each in replicas if each not in views[name].replicas], racks)
 
 
-def _check_idle(names: Iterable[TopicPartition], moving: Moving) -> None:
+def check_idle(names: Iterable[TopicPartition], moving: Moving) -> None:
     """Reject partitions that are already being reassigned, because Kafka would replace the current
     reassignment.
     """

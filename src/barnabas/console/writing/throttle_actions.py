@@ -13,8 +13,8 @@ from barnabas.client.admin.configs import (
 from barnabas.console.problem import WebProblem, reason_of
 from barnabas.console.writing.form import Form
 from barnabas.console.writing.plan import Access, Action, Change, Plan
+from barnabas.console.writing.reassign_actions import check_idle
 from barnabas.console.writing.topic_actions import describe_topic, topic_field
-from barnabas.errors import ReassignmentInProgress
 
 _OWN = (DYNAMIC_BROKER_CONFIG, DYNAMIC_TOPIC_CONFIG)
 
@@ -43,13 +43,8 @@ class ClearThrottles(Action):
     async def plan(self, access: Access) -> Plan:
         """Return the configs that would be deleted."""
         topic = await describe_topic(access, self._topic)
-        moving = list(await access.admin.list_partition_reassignments())
-        if moving:
-            # A broker has one rate for all reassignments.
-            raise ReassignmentInProgress(
-                f"A partition reassignment is in progress for {', '.join(map(str, moving[:3]))}: "
-                "wait until it has ended, or cancel it"
-            )
+        moving = await access.admin.list_partition_reassignments()
+        check_idle(moving, moving)  # a broker has one rate for all reassignments
         changes = [
             change
             for broker_id in await _broker_ids(access)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.kit import foreign
 from tests.kit.clients.java_client import FRUGAL
+from tests.kit.pipeline.class_archive import QUIET
 from tests.kit.secured.suite import IS_SECURED, java_file
 
 TOOLS = {
@@ -45,7 +46,6 @@ CONFIG_OPTIONS = {
 PATIENCE = {"kafka-consumer-groups": ("--timeout", "120000")}
 
 _ARCHIVE = "tools.jsa"
-_SILENT_ARCHIVE = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 LOGGING = """\
 log4j.rootLogger=WARN, stderr
@@ -95,14 +95,14 @@ def _mapped_classes() -> list[str]:
     not fit it or the jars.
     """
     archive = foreign.cached(f"kafka-{foreign.KAFKA_VERSION}-classes", _archive_classes)
-    return [f"-XX:SharedArchiveFile={archive / _ARCHIVE}", *_SILENT_ARCHIVE]
+    return [f"-XX:SharedArchiveFile={archive / _ARCHIVE}", *QUIET]
 
 
 def _archive_classes(directory: Path) -> None:
     import barnabas
 
     archive = f"-XX:ArchiveClassesAtExit={directory / _ARCHIVE}"
-    start = [str(foreign.require_java()), *FRUGAL, archive, *_SILENT_ARCHIVE]
+    start = [str(foreign.require_java()), *FRUGAL, archive, *QUIET]
     # Unlike most, this tool loads the Scala library, too.
     tool = ["-cp", f"{foreign.require_kafka_jars()}/*", TOOLS["kafka-configs"]]
     with barnabas.Broker() as broker:

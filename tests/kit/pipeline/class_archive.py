@@ -21,13 +21,14 @@ from pathlib import Path
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
 _OPTIONS = "SPARK_SUBMIT_OPTS"  # Spark's start script passes them to the JVM
 _MOST_S = 600
-_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+"""Java is not to say that an archive does not fit."""
 
 
 def use() -> None:
     """Let every Spark of this process and its children use the archive, if there is one."""
     if ARCHIVE.exists():
-        os.environ.setdefault(_OPTIONS, f"-XX:SharedArchiveFile={ARCHIVE} {_QUIET}")
+        os.environ.setdefault(_OPTIONS, f"-XX:SharedArchiveFile={ARCHIVE} {' '.join(QUIET)}")
 
 
 def main() -> None:
@@ -35,7 +36,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory(prefix="barnabas-classes-") as name:
         written = Path(name) / ARCHIVE.name
-        options = f"-XX:ArchiveClassesAtExit={written} {_QUIET}"
+        options = f"-XX:ArchiveClassesAtExit={written} {' '.join(QUIET)}"
         job = [sys.executable, "-m", "tests.kit.pipeline.class_archive", name]
         done = subprocess.run(job, env={**os.environ, _OPTIONS: options}, stdout=subprocess.PIPE)
         done.check_returncode()

@@ -174,7 +174,7 @@ class Receipts:
         self._refused.log_rest()
 
     def on_unsaid(self, receipt: Receipt) -> None:
-        """Record that a sender was not told that its request has been stored."""
+        """Record that a sender was not informed that its request has been stored."""
         self._leave(receipt)
 
     def _leave(self, receipt: Receipt) -> None:

@@ -1,7 +1,7 @@
 """Provides a session in an embedded store to a broker whose event loop runs in another thread.
 
 While a broker is paused, it receives no events, just like a client of a server. When it resumes, it
-is told that its session has ended, and then receives the events in their original order.
+is notified that its session has ended, and then receives the events in their original order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DistantSession(SessionStore):
     The object and `session` are created on the store's loop.
 
     Invariant: an operation that was begun in a session fails once the session has ended, even if
-    the broker has not yet been told.
+    the broker has not yet been notified.
     """
 
     def __init__(self, session: EmbeddedSession, loop: asyncio.AbstractEventLoop) -> None:

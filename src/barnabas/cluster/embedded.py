@@ -192,7 +192,7 @@ class EmbeddedStore(MetadataStore):
     def _remove_ephemerals(self, session_id: int | None) -> None:
         """Remove the ephemeral nodes of one session or, without a session, all ephemeral nodes.
 
-        This is an ordinary commit, but nobody waits for it, because it is repeated if it is lost.
+        This is an ordinary commit, but no task waits for it, because it is repeated if it is lost.
         """
         deletions = [Delete(path) for path in self._tree.ephemeral_paths(session_id)]
         if deletions and self._failure is None:

@@ -4,7 +4,7 @@ A server forgets its watches when the connection ends. They are set again on the
 and if a path has another state by then, a change was missed.
 
 Invariant: each callback is called once, either after a change or when the session ends. It may be
-called although nothing has changed, and it is not told what has changed.
+called although nothing has changed, and it does not learn what has changed.
 """
 
 from __future__ import annotations

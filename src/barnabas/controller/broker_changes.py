@@ -2,8 +2,8 @@
 
 When a broker fails, it leaves each ISR in which it is not the last member, and where it was the
 leader, another member leads. When a broker restarts, it is a follower until the leaders add it to
-their ISRs again. If the registration of a broker has changed, the broker has restarted, even if
-nobody noticed its absence, and may have lost records that an ISR member must have (KIP-903). In a
+their ISRs again. If the registration of a broker has changed, the broker has restarted, even if no
+broker noticed its absence, and may have lost records that an ISR member must have (KIP-903). In a
 controlled shutdown, leadership moves to other brokers before the broker stops, and no ISR waits for
 it.
 """

@@ -2,7 +2,7 @@
 
 The controller sends each type of request in only one version, and followers need the diverging
 epoch in Fetch responses (KIP-595). If a broker does not support one of these versions (Kafka 2.3.1
-supports none of the four), it would never be told that it is a leader or a follower, and the
+supports none of the four), it would never be notified that it is a leader or a follower, and the
 partition would make no progress. The controller therefore excludes such a broker: it does not count
 as live until it registers again.
 

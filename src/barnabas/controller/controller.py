@@ -227,8 +227,8 @@ class Controller:
         gone = {
             broker_id
             for broker_id, broker in before.items()
-            # KIP-903: if the epoch differs, the broker has restarted, even if nobody noticed that
-            # it was gone.
+            # KIP-903: if the epoch differs, the broker has restarted, even if no broker noticed
+            # that it was gone.
             if broker_id not in live or live[broker_id].epoch != broker.epoch
         }
         come = {broker_id for broker_id in live if broker_id in gone or broker_id not in before}

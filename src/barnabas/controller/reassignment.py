@@ -94,7 +94,7 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
         draft.remove(replica, name)
     departing = draft.departing(name)
     # The node lists the brokers that are leaving, and is written again when they have left. It must
-    # not list a broker that is gone, because nobody would wait for that broker.
+    # not list a broker that is gone, because no broker would wait for it.
     if writes_topic and (not departing or not set(removing).issubset(departing)):
         draft.write_topic(name.topic)
     draft.because = earlier

@@ -29,7 +29,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
     if group is None:
         return None if generation < 0 else IllegalGeneration
     # The commit is from a tool or from a consumer that assigns its own partitions. The group has no
-    # members, so nobody's progress is overwritten.
+    # members, so no member's progress is overwritten.
     if group.state is GroupState.EMPTY and generation < 0:
         return None
     if not _names_a_member(request, generation):

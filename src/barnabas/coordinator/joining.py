@@ -250,7 +250,7 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
     if value.leader == old_id:
         value.leader = member_id
     turn.records.append(record)
-    # KIP-814: there is no rebalance, so the leader is told that it is the leader but must not
+    # KIP-814: there is no rebalance, so the leader is notified that it is the leader but must not
     # compute an assignment.
     skips_assignment = value.leader == member_id and attempt.caller.version >= _SKIP_ASSIGNMENT
     answer = JoinGroupResponse(

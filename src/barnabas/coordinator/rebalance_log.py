@@ -38,7 +38,7 @@ class Cause(NamedTuple):
     who: str
     what: str
     advice: str = ""
-    """What the operator can do about the cause, if anything is known."""
+    """Advises the operator what to do about the cause. Empty if nothing is known."""
 
     def __str__(self) -> str:
         return f"{self.who} {self.what}"

@@ -140,8 +140,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def was_opened(self) -> bool:
-        """Whether the reader was told that the connection was opened and will therefore be told
-        when it is closed.
+        """Whether the reader was notified that the connection was opened and will therefore be
+        notified when it is closed.
         """
         return self._transport is not None
 

@@ -158,7 +158,7 @@ class MemoryPool:
                 request = self._waiting.popleft()
             else:
                 # No memory is left, but the earliest holder must be able to finish. Otherwise, all
-                # others would wait for it forever.
+                # others would wait for it indefinitely.
                 first = next(filter(self._never_waits, self._waiting), None)
                 if first is None:
                     break

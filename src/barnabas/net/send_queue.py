@@ -255,7 +255,7 @@ class SendQueue:
             return False
         if sent == 0:
             # The file is shorter than announced. Close the connection, because the peer would wait
-            # for the missing bytes forever.
+            # for the missing bytes indefinitely.
             self._fail(OSError(f"file ended {part.size} bytes early while it was being sent"))
             return False
         self._pending_bytes -= sent

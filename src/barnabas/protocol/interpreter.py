@@ -1,6 +1,6 @@
 """Implements a second codec for tests.
 
-It is slow, because it examines the fields of each message anew.
+It is slow, because it examines the fields of each message again.
 
 It has only the message classes in common with the compiled codec, so if both give the same results,
 they interpret the notation correctly. If a value is invalid, both raise the same type of error

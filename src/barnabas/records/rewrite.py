@@ -214,7 +214,7 @@ def correct_max_timestamp(records: memoryview, header: BatchHeader, timestamp_ms
     checksum.
 
     Retention and the time index rely on the header, so records with a wrong max timestamp might be
-    kept forever.
+    kept indefinitely.
     """
     corrected = header._replace(max_timestamp=timestamp_ms)
     records[:HEADER_BYTES] = seal(corrected, records[HEADER_BYTES:])[:HEADER_BYTES]

@@ -25,7 +25,7 @@ MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 class InvalidCredentials(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
     """Raised if a message is malformed or does not prove an identity.
 
-    The reason is meant for the log on this side, because the peer is told only that authentication
+    The reason is meant for the log on this side, because the peer learns only that authentication
     failed.
     """
 

@@ -220,7 +220,7 @@ class Producers:
             return None
         epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
-        # As in Kafka, check the epoch first, because a fenced producer must be told so before it
+        # As in Kafka, check the epoch first, because a fenced producer must be notified before it
         # gets any other error.
         if header.producer_epoch == epoch:
             expected = (last_sequence + 1) % _SEQUENCES

@@ -48,8 +48,8 @@ class Known(NamedTuple):
 def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
     """Return the sinks to which an incident's alert is sent.
 
-    If the alert has been removed from the file, the sinks that received the incident are also told
-    of its end.
+    If the alert has been removed from the file, the sinks that received the incident are also
+    notified of its end.
     """
     for rule in rules.alerts:
         if rule.name == known.incident.alert:

@@ -61,7 +61,7 @@ class Layout(NamedTuple):
 
 
 class Table:
-    """A table that is opened anew for each operation, because other writers may have changed it.
+    """A table that is reopened for each operation, because other writers may have changed it.
 
     `kept`: keeps the table open between commits, unless another writer has changed it.
     """

@@ -351,7 +351,7 @@ def _is_doubtful(error: Exception) -> bool:
 
 
 class Previous(NamedTuple):
-    """What this broker knows about the last controller."""
+    """Holds the facts that this broker knows about the last controller."""
 
     broker_id: int = UNKNOWN
     broker_epoch: int = UNKNOWN

@@ -29,7 +29,7 @@ committed.
 
 
 class Ending(NamedTuple):
-    """What a marker contains."""
+    """Holds the contents of a marker."""
 
     producer_id: int
     producer_epoch: int
@@ -55,7 +55,7 @@ class PlacedMarker(NamedTuple):
         been called.
 
         The future fails with the same errors as `Replica.wait_for`. `on_committed` is called even
-        if nobody awaits the future, because the marker is in the log in any case.
+        if no caller awaits the future, because the marker is in the log in any case.
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:

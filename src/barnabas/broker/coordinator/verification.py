@@ -1,8 +1,8 @@
 """Checks that each transactional write belongs to an open transaction (KIP-890, part 1).
 
 If a batch were appended after its transaction had ended, it would start a hanging transaction. No
-client would ever end that transaction, and read_committed consumers would wait forever. For this
-reason, the first batch of a transaction in a partition is appended only if the transaction
+client would ever end that transaction, and read_committed consumers would wait indefinitely. For
+this reason, the first batch of a transaction in a partition is appended only if the transaction
 coordinator has recorded that the transaction includes the partition. For later batches, it is
 sufficient that the log contains the open transaction. Nothing is awaited between the check and the
 append, so no marker can be written in between.

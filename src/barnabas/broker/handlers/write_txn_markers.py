@@ -104,7 +104,7 @@ class _Ended(Staged):
         """Wait until the markers have reached the whole ISR.
 
         The markers may be from many transactions. The response must be sent before the sender's
-        request times out, or a single stuck partition would hold up all the others forever.
+        request times out, or a single stuck partition would hold up all the others indefinitely.
         """
         timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
         with suppress(TimeoutError):

@@ -229,8 +229,8 @@ def advertised_endpoints(
     """Return the endpoints to register, and the names of the listeners that have no address to
     advertise.
 
-    For a listener without an address, each client is told the address that it connected to, and the
-    registered endpoint has the host name of this machine, as in Kafka.
+    For a listener without an address, each client receives the address that it connected to, and
+    the registered endpoint has the host name of this machine, as in Kafka.
     """
     advertised = {
         listener.name: listener

@@ -112,7 +112,7 @@ class MetadataAnswers:
 
     def _keep(self, key: Key, body: bytes) -> None:
         size = len(body) + len(cast(bytes, key[1]))
-        # Clear the whole cache. Nobody knows which responses will be requested again, and common
+        # Clear the whole cache. It is unknown which responses will be requested again, and common
         # ones are soon rebuilt.
         if self.kept_bytes + size > self._most_bytes:
             self._kept.clear()

@@ -1,9 +1,9 @@
-"""Finds topics that were deleted while this broker could not be told about it.
+"""Finds topics that were deleted while this broker could not be notified of it.
 
 A controller announces a deletion only once, and only to the brokers that are live at that time. A
 broker whose session had expired, or that missed the last requests of a controller that failed,
-would keep the topic in its metadata forever. The broker therefore compares its metadata with the
-metadata tree once after each registration, and once for each controller.
+would keep the topic in its metadata indefinitely. The broker therefore compares its metadata with
+the metadata tree once after each registration, and once for each controller.
 """
 
 from __future__ import annotations

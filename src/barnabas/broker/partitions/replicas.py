@@ -325,7 +325,7 @@ class Replicas:
             replica.carry_out(replica.partition.brokers_changed(live, now_ms))
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Notify all partitions that this broker has registered anew."""
+        """Notify all partitions that this broker has registered again."""
         for replica in self:
             replica.partition.on_registered(broker_epoch)
 

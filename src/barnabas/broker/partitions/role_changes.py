@@ -158,7 +158,7 @@ class RoleChanges:
         self._listeners = listeners
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)
-        # Nobody knows what is in a directory that failed before it was read.
+        # It is unknown what is in a directory that failed before it was read.
         self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
         """The states that are waiting for file descriptors.

@@ -108,7 +108,7 @@ class ClockJumps:
         if abs(by_ms) > JUMP_MS:
             return self._on_jump(now_ms, ahead_ms, by_ms)
         # Accept the new time when it has lasted long enough. Otherwise, correcting the clock would
-        # stop retention forever.
+        # stop retention indefinitely.
         if self._jumped_at_ms is not None and now_ms - self._jumped_at_ms >= LASTING_MS:
             self._jumped_at_ms = None
             return Finding(Turn.LASTED, by_ms)

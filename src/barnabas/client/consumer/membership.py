@@ -161,7 +161,7 @@ class Membership:
         """Raise FencedInstanceId, now and on every later call, if this consumer has been fenced.
 
         If this consumer rejoined, it would take the instance id back from the other consumer, which
-        would then do the same. The two consumers would alternate forever and process the same
+        would then do the same. The two consumers would alternate indefinitely and process the same
         records (KIP-345).
         """
         if self.is_fenced:

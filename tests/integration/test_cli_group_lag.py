@@ -309,6 +309,18 @@ def test_in_5_the_table_and_a_group_that_is_not(
     assert errors.startswith("barnabas groups describe: ") and "'gone' does not exist" in errors
 
 
+def test_a_missing_group_fails_the_watch(
+    servers: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code of `groups watch --once` tells a script that a group is missing."""
+    create(servers, name)
+    commit(servers, name, 0)
+    words = with_settings(["groups", "watch", name, "--once", "--bootstrap-server", servers])
+    assert main(words) == 0
+    assert main([*words, "gone"]) == 1
+    assert "gone: the group does not exist\n" in capfd.readouterr().out
+
+
 @pytest.mark.slow
 def test_in_5_the_lag_is_served_for_prometheus(servers: str, name: str) -> None:
     create(servers, name)

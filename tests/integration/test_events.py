@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client import NewTopic, SyncAdmin, SyncProducer
+from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.clock import SystemClock
 from barnabas.errors import BarnabasError
 from barnabas.events import Event
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.processes.reported_events import paused, the_event
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -108,6 +109,36 @@ def test_a_member_that_is_killed_times_out(
     assert "2 partitions unassigned" in died.text
     assert died.is_harmless is False
     assert "process is running" in died.advice
+
+
+def test_members_that_leave_and_members_that_are_removed(
+    cluster: ClusterProcess, admin: SyncAdmin
+) -> None:
+    """IN-1: closing the last consumer is harmless; removing it is not."""
+    admin.create_topics(NewTopic("left", 1, 3))
+
+    def is_empty(event: Event) -> bool:
+        return event.group == "leaving" and ", empty: " in event.text
+
+    servers = cluster.bootstrap_servers
+    with SyncConsumer(servers, group_id="leaving") as consumer:
+        consumer.subscribe(["left"])
+        wait_until(lambda: consumer.poll(100) or consumer.assignment())
+        [member] = admin.describe_groups(["leaving"])["leaving"].members
+        admin.remove_members("leaving", member_ids=[member.member_id])
+        removed = the_event(admin, is_empty)
+        assert removed.cause.endswith(" left (member was removed by an admin)")
+        assert removed.is_harmless is False
+        # The consumer notices that it was removed, and joins again.
+        wait_until(lambda: consumer.poll(100) or rejoined(admin, member.member_id))
+    closed = the_event(admin, lambda event: is_empty(event) and event.at_ms > removed.at_ms)
+    assert closed.cause.endswith(" left (the consumer unsubscribed)")
+    assert closed.is_harmless is True
+
+
+def rejoined(admin: SyncAdmin, old_id: str) -> bool:
+    members = admin.describe_groups(["leaving"])["leaving"].members
+    return any(member.member_id != old_id and member.partitions for member in members)
 
 
 def test_transactions_that_the_coordinator_aborts(

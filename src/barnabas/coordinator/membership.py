@@ -29,7 +29,7 @@ from barnabas.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from barnabas.protocol.messages.leave_group import MemberResponse
+from barnabas.protocol.messages.leave_group import REMOVED_BY_ADMIN, MemberResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -130,5 +130,7 @@ def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int
         if error is not None:
             return error.code
         member = group.members[identity.member_id]
-    expel(turn, group, member, cause(member, "left", identity.reason))
+    why = cause(member, "left", identity.reason)
+    is_removed = not identity.member_id or (identity.reason or "").startswith(REMOVED_BY_ADMIN)
+    expel(turn, group, member, why._replace(is_own_choice=not is_removed))
     return NONE

@@ -39,6 +39,8 @@ class Cause(NamedTuple):
     what: str
     advice: str = ""
     """Advises the operator what to do about the cause. Empty if nothing is known."""
+    is_own_choice: bool = False
+    """True if the member itself left the group, as a consumer does when it is closed."""
 
     def __str__(self) -> str:
         return f"{self.who} {self.what}"
@@ -47,7 +49,7 @@ class Cause(NamedTuple):
 class RebalanceLog:
     """Collects the causes of the rebalance in progress."""
 
-    __slots__ = ("_causes", "_more", "before", "begun_ms", "generation")
+    __slots__ = ("_all_left", "_causes", "_more", "before", "begun_ms", "generation")
 
     def __init__(self, begun_ms: int, generation: int, before: Assignments) -> None:
         self.begun_ms = begun_ms
@@ -56,9 +58,11 @@ class RebalanceLog:
         self.before = before
         self._causes: list[Cause] = []
         self._more = 0
+        self._all_left = True
 
     def add(self, cause: Cause) -> None:
         """Add a cause."""
+        self._all_left = self._all_left and cause.is_own_choice
         # Log only one line, even if a thousand members join at the same time.
         if len(self._causes) < _CAUSES_SHOWN:
             self._causes.append(cause)
@@ -69,6 +73,9 @@ class RebalanceLog:
         self, now: Now, group_id: str, generation: int, members: int, moved: Movement
     ) -> RebalanceEvent:
         """End the rebalance if the group is stable or empty. Return the event to store and log."""
+        if not members and self._all_left:
+            # The partitions were not taken from anybody: every member gave up its own.
+            moved = moved._replace(is_harmless=True)
         duration_ms = now.monotonic_ms - self.begun_ms
         count = counted(members, "member") if members else "empty"
         line = (

@@ -56,6 +56,24 @@ def test_the_event() -> None:
     assert (event.member_count, event.moved_partitions, event.is_harmless) == (2, 3, False)
 
 
+def test_a_group_whose_members_all_left_is_not_harmed() -> None:
+    """IN-1: a consumer that is closed gives up its own partitions."""
+    left = cause(member("a"), "left")._replace(is_own_choice=True)
+    given_up = Movement(0, 2, 0, 0, (), False)
+    for members, causes, is_harmless in (
+        (0, [left], True),
+        (0, [left, cause(member("b"), "session timed out")], False),
+        (1, [left], False),
+        (0, [left] * 10_000, True),
+    ):
+        log = RebalanceLog(1000, 4, {})
+        for why in causes:
+            log.add(why)
+        event = log.end(Now(4012, 1_700_000_000_000), "g", 5, members, given_up)
+        assert event.is_harmless is is_harmless, (members, len(causes))
+        assert ("; harmless: 2 partitions unassigned" in event.story) is is_harmless
+
+
 def test_a_large_rebalance_is_logged_in_few_words() -> None:
     moves = tuple((TopicPartition("t", n), "a", f"b{n}") for n in range(500))
     line = line_of(Movement(500, 0, 0, 500, moves, False), 2, *["joined"] * 10_000)

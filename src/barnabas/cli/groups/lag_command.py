@@ -14,10 +14,12 @@ from barnabas.cli.complaint import warn
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.groups.lag_text import changes, families, lag_text, lag_values, states
 from barnabas.cli.groups.names import GroupNames, group_names
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import Duration, as_json, run_client
 from barnabas.cli.terminal import for_terminal
 from barnabas.client.errors import Unreachable
 from barnabas.client.lag.group_lag import GroupLag
+from barnabas.client.lag.readings import DEAD
 from barnabas.client.lag.verdict import PATIENCE_MS, State
 from barnabas.errors import KafkaError, UnknownTopicOrPartition, in_one_line
 from barnabas.metrics import Family
@@ -118,7 +120,11 @@ def _is_settled(lag: GroupLag) -> bool:
 
 @click.command()
 @group_names
-@click.option("--once", is_flag=True, help="Print the current state, and exit.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Print the current state, and exit: with 1 if a group does not exist.",
+)
 @click.option(
     "--interval-ms",
     type=click.IntRange(50),
@@ -154,7 +160,7 @@ def watch(  # noqa: PLR0913  (a command's parameters are its options)
     most: int,
     as_json: bool,
     servers: str,
-) -> None:
+) -> int:
     """Watch the lag of groups, or of all groups if none is named, in records and in seconds, until
     Ctrl-C.
 
@@ -180,6 +186,7 @@ def watch(  # noqa: PLR0913  (a command's parameters are its options)
     else:
         work = watcher.write(servers, once=once, as_json=as_json)
     run_client(work, None)
+    return EXIT_FAILURE if watcher.has_missing_groups() else EXIT_OK
 
 
 class _Watcher:
@@ -192,6 +199,10 @@ class _Watcher:
         self._lags: Sequence[GroupLag] = ()
         self._looked_at_ms = 0
         self._unready = "the groups have not been polled yet"
+
+    def has_missing_groups(self) -> bool:
+        """Return whether any of the groups did not exist at the last poll."""
+        return any(lag.group.state == DEAD for lag in self._lags)
 
     async def write(self, servers: str, *, once: bool, as_json: bool) -> None:
         """Write lines to standard output."""

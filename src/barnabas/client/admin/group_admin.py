@@ -51,6 +51,7 @@ from barnabas.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from barnabas.protocol.messages.leave_group import (
+    REMOVED_BY_ADMIN,
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
@@ -192,9 +193,12 @@ class GroupAdmin(AdminCalls):
         arguments.text(group_id, "group_id")
         instances = admin_arguments.names(instance_ids, "instance_ids")
         members = [
-            *(MemberIdentity(group_instance_id=name) for name in instances),
             *(
-                MemberIdentity(member_id=name)
+                MemberIdentity(group_instance_id=name, reason=REMOVED_BY_ADMIN)
+                for name in instances
+            ),
+            *(
+                MemberIdentity(member_id=name, reason=REMOVED_BY_ADMIN)
                 for name in admin_arguments.names(member_ids, "member_ids")
             ),
         ]

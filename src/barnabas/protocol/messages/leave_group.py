@@ -6,8 +6,13 @@ flexible, and version 5 adds the reason (KIP-800).
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT16, INT32, STRING, Array
+
+REMOVED_BY_ADMIN: Final = "member was removed by an admin"
+"""The reason that Kafka's admin client sends; a reason of the administrator's own follows it."""
 
 
 class MemberIdentity(Message):

@@ -23,7 +23,7 @@ ONLY ?=
 
 # make run
 INPUT ?=
-OUT ?= $(if $(filter logs,$(PIPELINE)),out-logs,out)
+OUT ?= $(if $(filter-out behaviour,$(PIPELINE)),out-$(PIPELINE),out)
 MASTER ?=
 SERVICE ?=
 SERVERS ?=
@@ -38,6 +38,7 @@ help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
 	@echo '            INPUT=access.log  SERVICE=1  OUT=directory  MASTER=local[4]'
 	@echo '            PIPELINE=logs the logs of systems instead: INPUT=directory'
+	@echo '            PIPELINE=events the events of pages and apps instead: INPUT=file'
 	@echo '            FORMATS=file with formats of your own'
 	@echo '            SERVERS=localhost:9092 into a cluster that runs, instead of a broker of its own;'
 	@echo '            with INPUT=none for what others send to its topic'
@@ -154,7 +155,7 @@ dist: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.release
 
 clean:
-	rm -rf out out-logs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf out out-logs out-events build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
 # Of pip's lines: what is large, what is built, and the end, each as it begins.

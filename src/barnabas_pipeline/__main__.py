@@ -36,6 +36,8 @@ examples:
   python -m barnabas_pipeline run --service --bootstrap-servers 127.0.0.1:9092,127.0.0.1:9093
                                                                  into a cluster's topics
   python -m barnabas_pipeline run --pipeline logs --input /var/log --out out-logs
+  python -m barnabas_pipeline run --pipeline events --no-input --service
+        --bootstrap-servers localhost:9092       the events that barnabas track receives
   python -m barnabas_pipeline report                             only render the report again
 """
 
@@ -70,10 +72,19 @@ def _parser() -> argparse.ArgumentParser:
     for command in (run, report):
         command.add_argument(
             "--pipeline",
-            choices=("behaviour", "logs"),
+            choices=("behaviour", "events", "logs"),
             default="behaviour",
-            help="behaviour: visitors, from a web server's access log; logs: systems,"
-            " from their log files (default: behaviour)",
+            help="behaviour: visitors, from a web server's access log; events: visitors, from the"
+            " events that `barnabas track` receives; logs: systems, from their log files"
+            " (default: behaviour)",
+        )
+        command.add_argument(
+            "--funnel",
+            action="append",
+            default=[],
+            metavar="FUNNEL",
+            help="steps to count for --pipeline events, such as"
+            " 'Order: /basket > /checkout > purchase within 2 h'; may be repeated",
         )
         command.add_argument(
             "--formats",
@@ -106,7 +117,8 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
         "--input",
         type=Path,
         metavar="FILE",
-        help="an access log; a log file or a directory of them (default: generated)",
+        help="an access log; a file of events, one per line; a log file or a directory of them"
+        " (default: generated)",
     )
     run.add_argument(
         "--no-input",
@@ -139,7 +151,7 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
         "--bootstrap-servers",
         metavar="HOST:PORT,...",
         help="a running cluster (default: this run starts its own broker); the pipeline's topics "
-        "(web-access or system-logs, and -dead-letters) are created, with the cluster's "
+        "(web-access, events or system-logs, and -dead-letters) are created, with the cluster's "
         "default replication factor",
     )
     run.add_argument(
@@ -254,7 +266,13 @@ def _application(given: argparse.Namespace) -> Application:
     if given.pipeline == "logs":
         from barnabas_pipeline.logs.application import system_logs
 
+        if given.funnel:
+            raise ConfigError("--funnel is for --pipeline events")
         return system_logs(given.formats, given.zone or "UTC", _encoding(given) or "lines")
+    if given.pipeline == "events":
+        return _events(given)
+    if given.funnel:
+        raise ConfigError("--funnel is for --pipeline events")
     from barnabas_pipeline.behaviour.application import user_behaviour
 
     if given.zone is not None and given.formats is None:
@@ -265,6 +283,16 @@ def _application(given: argparse.Namespace) -> Application:
     if _encoding(given) is not None:
         raise ConfigError("--encoding is for --pipeline logs")
     return user_behaviour(given.formats, given.zone)
+
+
+def _events(given: argparse.Namespace) -> Application:
+    from barnabas_pipeline.tracking.application import tracked_events
+    from barnabas_pipeline.tracking.funnels import parse_funnel
+
+    for option in ("formats", "zone", "encoding", "alerts"):
+        if getattr(given, option, None) is not None:
+            raise ConfigError(f"--{option} is not for --pipeline events")
+    return tracked_events([*map(parse_funnel, given.funnel)])
 
 
 def _encoding(given: argparse.Namespace) -> str | None:

@@ -50,6 +50,9 @@ class Report(NamedTuple):
     dead_letters: list[DeadLetters]
     failure: str | None = None
     """The reason why the run failed even though it read valid records, or None if it succeeded."""
+    repeated: int = 0
+    """The number of records that repeat another one, although the collector sent each of them once.
+    The accounts count them as sent twice."""
 
 
 class Application(NamedTuple):

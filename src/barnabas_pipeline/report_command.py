@@ -150,7 +150,7 @@ def _report(
         raise ConfigError(f"there are no lines in {', '.join(files)}: no page is written")
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
     try:
-        accounts, summary, letters, failure = _write(kind, view, out, options)
+        accounts, summary, letters, failure, _ = _write(kind, view, out, options)
     except OSError as error:
         raise ConfigError(f"cannot write {out}: {error.strerror or error}") from None
     if as_json:

@@ -261,7 +261,7 @@ class Run:
 
     def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
         with self._steps.meanwhile("report", "rendering"):
-            total, summary, letters, failure = self._report()
+            total, summary, letters, failure, repeated = self._report()
         self._alert()
         self._steps.show("", "")
         if before.read:
@@ -281,7 +281,7 @@ class Run:
         if self._options.is_service or sent_lines is None:
             return total.balance
         # Exclude lines sent twice: the collector counts each line once, even if it is resent.
-        arrived = total.valid + total.dead_letters
+        arrived = total.valid + total.dead_letters + repeated
         if sent_lines > arrived:
             lost = counted(sent_lines - arrived, "line")
             self._steps.show("missing", f"{lost} sent, but not found in the tables")

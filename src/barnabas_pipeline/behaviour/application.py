@@ -10,7 +10,7 @@ from barnabas.counted import counted
 from barnabas_collector.log_file import open_log
 from barnabas_collector.registry import Registry
 from barnabas_formats.user_formats import read_access_formats
-from barnabas_pipeline.application import Application, Source
+from barnabas_pipeline.application import Application, Collecting, Source
 from barnabas_pipeline.behaviour.definition import Behaviour
 from barnabas_pipeline.behaviour.generator import write_log
 from barnabas_pipeline.behaviour.report import write_page
@@ -30,8 +30,8 @@ def user_behaviour(formats: Path | None = None, zone: str | None = None) -> Appl
         partitions=3,
         generate=write_log,
         generated="access-{seed}-{lines}.log",
-        check_input=_check,
-        collecting=_collecting,
+        check_input=check_log,
+        collecting=collecting_lines,
         write_report=write_page,
         counted="lines",
         expected="an access log in a format of `barnabas formats list` is expected",
@@ -62,7 +62,8 @@ class _Lines:
 
 
 @contextmanager
-def _collecting(source: Source) -> Iterator[_Lines]:
+def collecting_lines(source: Source) -> Iterator[Collecting]:
+    """Collect the lines of a single file."""
     registry = Registry(source.workspace.registry)
     with (
         Collector(
@@ -77,7 +78,8 @@ def _collecting(source: Source) -> Iterator[_Lines]:
         yield _Lines(collector, source.input, stack)
 
 
-def _check(path: Path) -> None:
+def check_log(path: Path) -> None:
+    """Check that a file can be read. Raises `ConfigError` or `OSError`."""
     open_log(path).close()
 
 

@@ -75,18 +75,18 @@ def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
     visitors = people.select("client", "agent").unique()
     browsers = visitors.join(names, "agent", "left", nulls_equal=True)
     return Rankings(
-        pages=_top(pages, "path", "people_views", "bytes"),
+        pages=top(pages, "path", "people_views", "bytes"),
         sources=_sources(view, visits, mask),
-        entry_pages=_top(visits.with_columns(mask_of("entry", mask)), "entry"),
-        exit_pages=_top(visits.with_columns(mask_of("exit", mask)), "exit"),
-        browsers=_top(browsers, "name"),
-        systems=_top(browsers, "system"),
-        devices=_top(browsers, "device"),
-        robots=_top(agents.filter("robot"), "name", "hits", "bytes"),
-        errors=_top(pages, "path", "errors"),
-        hosts=_top(view.frame("hosts").with_columns(mask_of("virtual_host", mask)), *_BY_HOST),
-        methods=_top(_named_methods(view), "name", "hits"),
-        formats=_top(view.frame("formats"), "format", "lines"),
+        entry_pages=top(visits.with_columns(mask_of("entry", mask)), "entry"),
+        exit_pages=top(visits.with_columns(mask_of("exit", mask)), "exit"),
+        browsers=top(browsers, "name"),
+        systems=top(browsers, "system"),
+        devices=top(browsers, "device"),
+        robots=top(agents.filter("robot"), "name", "hits", "bytes"),
+        errors=top(pages, "path", "errors"),
+        hosts=top(view.frame("hosts").with_columns(mask_of("virtual_host", mask)), *_BY_HOST),
+        methods=top(_named_methods(view), "name", "hits"),
+        formats=top(view.frame("formats"), "format", "lines"),
     )
 
 
@@ -116,7 +116,7 @@ def mask_of(name: str, mask: Mask) -> pl.Expr:
     return pl.col(name).map_batches(mask, return_dtype=pl.String)
 
 
-def _top(
+def top(
     frame: pl.DataFrame, key: str, count: str | None = None, size: str | None = None
 ) -> list[Row]:
     """Return the keys with the largest sums of the column `count`, or with the most rows if it is
@@ -147,7 +147,7 @@ def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
         .then(pl.lit(SAME_SITE))
         .otherwise(mask_of("referrer", mask))
     )
-    return _top(visits.select(source.alias("source")), "source")
+    return top(visits.select(source.alias("source")), "source")
 
 
 def _named_methods(view: View) -> pl.DataFrame:
@@ -174,6 +174,6 @@ def _own_host(view: View) -> str | None:
     host stands out.
     """
     assets = (pl.col("hits") - pl.col("pages")).alias("assets")
-    hosts = _top(view.frame("referrers").with_columns(assets), "host", "assets")
+    hosts = top(view.frame("referrers").with_columns(assets), "host", "assets")
     total = sum(row.total for row in hosts)
     return hosts[0].name if hosts and hosts[0].total * 2 > total else None

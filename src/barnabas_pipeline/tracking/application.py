@@ -1,0 +1,30 @@
+"""Defines the pipeline for the events of pages and apps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from barnabas_pipeline.application import Application
+from barnabas_pipeline.behaviour.application import check_log, collecting_lines
+from barnabas_pipeline.tracking.definition import Tracking
+from barnabas_pipeline.tracking.funnels import Funnel
+from barnabas_pipeline.tracking.generator import write_events
+from barnabas_pipeline.tracking.report import write_page
+
+
+def tracked_events(funnels: Sequence[Funnel] = ()) -> Application:
+    """Return the pipeline. Its input is a file with one event per line, as JSON."""
+    return Application(
+        definition=Tracking(),
+        title="barnabas tracking",
+        topic="events",
+        partitions=3,
+        generate=write_events,
+        generated="events-{seed}-{lines}.json",
+        check_input=check_log,
+        collecting=collecting_lines,
+        write_report=partial(write_page, funnels=funnels),
+        counted="events",
+        expected="events as `barnabas track serve` stores them are expected; see docs/tracking.md",
+    )

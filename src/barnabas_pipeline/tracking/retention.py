@@ -1,0 +1,54 @@
+"""Computes retention: how many of a week's new visitors were active in later weeks. Pure."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Final, NamedTuple
+
+import polars as pl
+
+MOST_WEEKS: Final = 12
+_WEEK: Final = timedelta(weeks=1)
+
+
+class Cohort(NamedTuple):
+    """The visitors whose first week is `week`, which is given by its Monday.
+
+    `active[n]`: the number of them that were active n weeks later, so `active[0]` is the size of
+    the cohort. The list ends with the newest week of all visitors.
+    """
+
+    week: date
+    active: list[int]
+
+    @property
+    def visitors(self) -> int:
+        return self.active[0]
+
+
+def cohorts(weeks: pl.DataFrame) -> list[Cohort]:
+    """Return the newest cohorts, the oldest of them first.
+
+    `weeks`: the table `visitor_weeks`, merged.
+    """
+    if not weeks.height:
+        return []
+    first = pl.col("week").min().over("visitor").alias("first")
+    counted = (
+        weeks.select("visitor", "week", first)
+        .group_by("first", "week")
+        .agg(pl.len().alias("visitors"))
+    )
+    by_week = {(first, week): count for first, week, count in counted.iter_rows()}
+    last = max(week for _, week in by_week)
+    begins = sorted({first for first, _ in by_week})[-MOST_WEEKS:]
+    return [
+        Cohort(
+            begin,
+            [
+                by_week.get((begin, begin + number * _WEEK), 0)
+                for number in range(min((last - begin) // _WEEK + 1, MOST_WEEKS))
+            ],
+        )
+        for begin in begins
+    ]

@@ -1,6 +1,7 @@
 """Serves the HTTP endpoint for events until a signal arrives.
 
     POST /v1/events   a batch, as application/json or, from `sendBeacon`, as text/plain
+    GET /tracker.js   the script for pages
     GET /healthz, /readyz
 
 A batch is answered with 200 only once the brokers have acknowledged its events and its dead
@@ -38,6 +39,7 @@ from barnabas_track.event_batch import (
     encode,
 )
 from barnabas_track.outbox import WAIT_S, NotStored, Outbox, Outgoing
+from barnabas_track.page_script import PageScript
 
 ID: Final = "id"
 """The record header with the event's id."""
@@ -171,6 +173,7 @@ class _Application:
     def starlette(self) -> Starlette:
         routes = [
             Route("/v1/events", self._events, methods=["POST", "OPTIONS"]),
+            Route("/tracker.js", PageScript().respond),
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
         ]

@@ -3,10 +3,8 @@ is in the topic, whoever is killed."""
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
-import select
 import signal
 import subprocess
 import threading
@@ -19,84 +17,19 @@ from typing import Any
 import pytest
 
 import barnabas
-from barnabas.client import ConsumerRecord, SyncConsumer, TopicPartition
+from barnabas.client import ConsumerRecord
 from barnabas_collector.dead_letter_headers import REASON
-from tests.kit.processes.broker_process import BrokerProcess, broker_process, free_port
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 from tests.kit.processes.command_line import COMMAND, with_settings
-from tests.kit.processes.web_console import PATIENCE_S, Answer
+from tests.kit.processes.track_server import SHOP, Tracking, records, tracking
+from tests.kit.processes.web_console import PATIENCE_S
 from tests.kit.waiting import wait_until
 
-SHOP = "https://shop.example"
 HTML = "<script>alert(1)</script>"
-
-
-class Tracking:
-    """A running server for events, which may be killed and started again."""
-
-    def __init__(self, servers: str) -> None:
-        self.port = free_port()
-        self._servers = servers
-        self.process: subprocess.Popen[str]
-
-    def start(self) -> None:
-        line = ["track", "serve", "--port", str(self.port), "--allow-origin", SHOP]
-        self.process = subprocess.Popen(
-            [COMMAND, *with_settings(line), "--bootstrap-server", self._servers],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None and self.process.stderr is not None
-        readable, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
-        ready = self.process.stdout.readline() if readable else ""
-        assert ready.startswith("barnabas track ready on http://"), self.process.stderr.read()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def ask(
-        self, path: str, body: bytes | None = None, method: str = "GET", **headers: str
-    ) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-        try:
-            given = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.request(method, path, body, given)
-            response = connection.getresponse()
-            shown = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, shown, response.read())
-        finally:
-            connection.close()
-
-    def send(self, *events: object, **headers: str) -> Answer:
-        given = {"Content-Type": "application/json", "User-Agent": "Firefox/140.0", **headers}
-        body = json.dumps({"events": events}).encode()
-        return self.ask("/v1/events", body, "POST", **given)
-
-
-@contextlib.contextmanager
-def tracking(servers: str) -> Iterator[Tracking]:
-    running = Tracking(servers)
-    running.start()
-    try:
-        yield running
-    finally:
-        running.kill()
 
 
 def event(id_: str, **more: Any) -> dict[str, Any]:
     return {"id": id_, "time": time.time_ns() // 1_000_000, "name": "pageview", **more}
-
-
-def records(servers: str, topic: str) -> list[ConsumerRecord]:
-    place = TopicPartition(topic, 0)
-    found: list[ConsumerRecord] = []
-    with SyncConsumer(servers) as consumer:
-        consumer.assign([place])
-        consumer.seek(place, 0)
-        while consumer.position(place) < consumer.end_offsets([place])[place]:
-            found += consumer.poll(1_000)
-    return found
 
 
 def ids(servers: str) -> Counter[str]:

@@ -69,7 +69,7 @@
   const flush = async () => {
     clearTimeout(timer);
     timer = 0;
-    if (sending[0] || !queued()[0]) return;
+    if (sending[0]) return;
     try {
       // Only one tab sends at a time. Pages without TLS have no locks; if two of their tabs send
       // the same event, the server recognises its id.
@@ -160,7 +160,8 @@
       screen: `${screen.width}x${screen.height}`,
       language: navigator.language,
     });
-    measure();
+    // Once the page has its layout, so that reading it is cheap.
+    setTimeout(measure);
   };
   const show = () => {
     visibleAt = document.hidden ? 0 : performance.now();
@@ -218,25 +219,13 @@
     } catch {}
   };
   const [loading] = performance.getEntriesByType("navigation");
-  const { activationStart = 0, responseStart } = loading || {};
   const paint = (key, startTime) => {
     // Prerendered pages are activated later.
-    if (startTime < hiddenAt) vitals[key] = Math.max(0, Math.round(startTime - activationStart));
+    const ms = startTime - (loading?.activationStart || 0);
+    if (startTime < hiddenAt) vitals[key] = Math.max(0, Math.round(ms));
   };
-  const report = () => {
-    // The slowest of each 50 interactions does not count.
-    const sorted = Object.values(durations).sort((a, b) => b - a);
-    const rank = Math.floor((performance.interactionCount || 0) / 50);
-    vitals.inp = sorted[Math.min(rank, sorted.length - 1)];
-    const text = JSON.stringify(vitals);
-    if (text != reported) add("vitals", { view, ...vitals });
-    reported = text;
-  };
-
-  // ---- Start ----
-
-  const start = () => {
-    paint("ttfb", responseStart);
+  const watch = () => {
+    paint("ttfb", loading?.responseStart);
     observe("paint", ({ name, startTime }) => /-c/.test(name) && paint("fcp", startTime));
     observe("largest-contentful-paint", ({ startTime }) => paint("lcp", startTime));
     observe("layout-shift", ({ hadRecentInput, startTime, value }) => {
@@ -253,7 +242,20 @@
       if (interactionId)
         durations[interactionId] = Math.max(durations[interactionId] || 0, duration);
     });
+  };
+  const report = () => {
+    // The slowest of each 50 interactions does not count.
+    const sorted = Object.values(durations).sort((a, b) => b - a);
+    const rank = Math.floor((performance.interactionCount || 0) / 50);
+    vitals.inp = sorted[Math.min(rank, sorted.length - 1)];
+    const text = JSON.stringify(vitals);
+    if (text != reported) add("vitals", { view, ...vitals });
+    reported = text;
+  };
 
+  // ---- Start ----
+
+  const start = () => {
     for (const name of ["pushState", "replaceState"]) {
       const original = history[name];
       history[name] = (...given) => {
@@ -284,6 +286,8 @@
     addEventListener("pageshow", ({ persisted }) => persisted && look((url = undefined)));
     setInterval(beat, 15e3);
     look();
+    // In a task of its own, to keep each task short.
+    setTimeout(watch);
   };
   if (document.prerendering) document.addEventListener("prerenderingchange", start);
   else start();

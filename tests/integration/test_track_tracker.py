@@ -4,6 +4,7 @@ is killed meanwhile."""
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import barnabas
 from tests.integration.tracked_shop import Shop, Visitors, is_sent, shop
+from tests.kit.foreign import CHECKOUT
 from tests.kit.processes.broker_process import BrokerProcess, broker_process
 from tests.kit.processes.track_server import Tracking, records, tracking
 from tests.kit.waiting import wait_until
@@ -160,6 +162,28 @@ def test_who_asks_not_to_be_followed_is_counted_without_ids(
     found = [each for id_, each in events(servers).items() if id_ not in before]
     assert [each for each in found if "visitor" in each or "session" in each] == []
     context.close()
+
+
+def test_the_examples_of_the_page_work(
+    servers: str, visitors: Visitors, server: Tracking, tracked: Shop
+) -> None:
+    before = events(servers)
+    text = (CHECKOUT / "docs" / "tracking.md").read_text(encoding="utf-8")
+    page = visitors.context.new_page()
+    for example in re.findall(r"^```html\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        tracked.example = example.replace(
+            "https://track.example", f"http://127.0.0.1:{server.port}"
+        )
+        page.goto(f"{tracked.origin}/example")
+        visitors.see(page).get_by_role("button").first.click()
+    wait_until(lambda: is_sent(page))
+    found = [each for id_, each in events(servers).items() if id_ not in before]
+    [basket] = [each for each in found if each["name"] == "add-to-basket"]
+    [search] = [each for each in found if each["name"] == "search"]
+    assert basket["properties"] == {"item": "shoe-42"}
+    assert search["properties"] == {"words": "red shoe", "results": 3}
+    assert Counter(each["name"] for each in found)["pageview"] == 3
+    assert page.evaluate("localStorage['barnabas.consent']") == "1"
 
 
 def bought(found: dict[str, dict[str, Any]], before: dict[str, Any]) -> list[dict[str, Any]]:

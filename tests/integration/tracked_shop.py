@@ -41,11 +41,14 @@ PENDING = "Object.keys(localStorage).filter(key => key.startsWith('barnabas.even
 
 
 class Shop:
-    """A web server on its own origin. `script` has the attributes of the script's element."""
+    """A web server on its own origin. `script` has the attributes of the script's element, and
+    `example` is the page of `/example`.
+    """
 
     def __init__(self, server: http.server.ThreadingHTTPServer) -> None:
         self.origin = f"http://localhost:{server.server_address[1]}"
         self.script = ""
+        self.example = ""
 
 
 @contextmanager
@@ -54,6 +57,8 @@ def shop() -> Iterator[Shop]:
         def do_GET(self) -> None:
             title = TITLES.get(self.path.partition("?")[0])
             text = PAGE.replace("TITLE", title or "").replace("SCRIPT", running.script)
+            if self.path == "/example":
+                title, text = "Example", running.example
             self.send_response(200 if title else 404)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.end_headers()

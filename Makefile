@@ -73,11 +73,12 @@ run: $(VENV)/run.stamp
 # longest first.
 QUICK := tests/tidy tests/unit tests/property
 OTHERS := $(filter-out $(QUICK),$(patsubst %/,%,$(wildcard tests/*/)))
-BY_FILE := -n 4 --dist loadfile --no-loadscope-reorder
+BY_FILE := --dist loadfile --no-loadscope-reorder
+FOUR := -n 4 $(BY_FILE)
 
 # The tests with the marker `secured` run once more with each broker and client secured: all of them
 # by `make soak`, a part of each kind by `make test-all`.
-SECURED := BARNABAS_SECURED=1 $(BIN)/python -m pytest $(BY_FILE) -m 'secured and not soak'
+SECURED := BARNABAS_SECURED=1 $(BIN)/python -m pytest $(FOUR) -m 'secured and not soak'
 SECURED_PART := \
 	$(addprefix tests/integration/test_,secured_suites.py kill.py moving_coordinators.py) \
 	$(addprefix tests/conformance/test_,topics.py mixed_group.py transactions_java.py)
@@ -88,10 +89,10 @@ SLOW_FILES = $(OTHERS) $(shell grep -rl --include='test_*.py' mark.slow $(QUICK)
 # A red part does not keep the next one from running: one run shows all that is wrong.
 test: $(VENV)/classes.stamp
 	@$(call QUICK_TESTS); status=$$?; \
-	$(BIN)/python -m pytest $(BY_FILE) -m 'not slow and not soak' $(OTHERS) && exit $$status
+	$(BIN)/python -m pytest $(FOUR) -m 'not slow and not soak' $(OTHERS) && exit $$status
 
 test-all: $(VENV)/classes.stamp
-	@$(BIN)/python -m pytest $(BY_FILE) -m 'slow and not soak' $(SLOW_FILES); status=$$?; \
+	@$(BIN)/python -m pytest $(FOUR) -m 'slow and not soak' $(SLOW_FILES); status=$$?; \
 	$(SECURED) $(SECURED_PART) && exit $$status
 
 # What the quick tests write is in memory where there is a gigabyte for it: half of their time in the
@@ -102,7 +103,7 @@ IN_MEMORY = $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print 
 # Python keeps what it has compiled even where the environment forbids it: all the tests anew are
 # ten seconds, each time.
 QUICK_TESTS = PYTHONDONTWRITEBYTECODE= $(IN_MEMORY) \
-	$(BIN)/python -m pytest -q $(BY_FILE) -m 'not slow and not soak$(1)' \
+	$(BIN)/python -m pytest -q -n 3 $(BY_FILE) -m 'not slow and not soak$(1)' \
 	-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(QUICK)
 
 check: $(VENV)/dev.stamp

@@ -9,14 +9,15 @@ import time
 IS_QUICK = bool(os.environ.get("BARNABAS_QUICK"))
 IS_SOAK = bool(os.environ.get("BARNABAS_SOAK"))
 _SHARE = 5
+_SHARE_IN_TEST = 2
 
 
 def examples(count: int, least: int = 10) -> int:
-    """So many examples of a property; in a quick run a fifth of them, but `least` if there are; in
+    """Of so many examples of a property half; in a quick run a fifth, but `least` if there are; in
     `make soak`, which draws new ones each time, five times as many."""
     if IS_SOAK:
         return count * _SHARE
-    return min(count, max(least, count // _SHARE)) if IS_QUICK else count
+    return min(count, max(least, count // (_SHARE if IS_QUICK else _SHARE_IN_TEST)))
 
 
 def rounds(count: int, in_soak: int) -> int:

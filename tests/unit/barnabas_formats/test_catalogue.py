@@ -6,6 +6,7 @@ import pytest
 
 from barnabas_formats.catalogue import catalogue
 from barnabas_formats.format import Format, Sample
+from tests.kit.effort import rounds
 from tests.kit.foreign import CHECKOUT
 from tests.kit.pipeline.log_records import parsed
 
@@ -46,10 +47,11 @@ def test_sp_2_no_sample_depends_on_the_order_of_the_formats() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.repeated
 def test_sp_2_a_batch_of_one_format_changes_nothing_for_its_other_lines() -> None:
     """Formats that many lines have are tried first."""
     samples = [(of, sample) for of in SYSTEM for sample in of.samples]
-    for busy, _ in samples[::7]:
+    for busy, _ in samples[:: rounds(28, in_soak=7)]:
         lines = [sample.line for sample in busy.samples for _ in range(400)]
         rows = parsed(*(sample.line for _, sample in samples), *lines)
         for (of, sample), row in zip(samples, rows, strict=False):

@@ -62,6 +62,8 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
     # member that remains must be one of the trusted ones.
     trusted = distrust(partition, doubtful, draft.epoch)
     if trusted is not None:
+        lossy = [replica for replica in partition.isr if replica in doubtful]
+        draft.because += f"; {_brokers(lossy)} may have lost records"
         draft.change(name, trusted)
         partition = trusted
     dead = [replica for replica in dead if replica in partition.isr]

@@ -110,6 +110,16 @@ def test_a_new_controller_says_what_it_found() -> None:
     }
 
 
+def test_a_new_controller_names_who_may_have_lost_records() -> None:
+    """IN-1: that broker is registered, and leaves the ISR nevertheless."""
+    lossy = broker(2)._replace(may_have_lost=True)
+    stage = Stage(topic("t", led(2, 1), led(3, 1)), live={1: broker(1), 2: lossy})
+    assert _causes(stage.controller.on_elected([])) == {
+        T0: "controller 1 took over; broker 2 may have lost records",
+        TopicPartition("t", 1): "controller 1 took over and found broker 3 not registered",
+    }
+
+
 def test_the_replicas_are_sent_the_cause() -> None:
     """IN-1: the same as in the controller's own event."""
     stage = Stage(topic("t", led(1, 2, 3), led(2, 3)))

@@ -108,7 +108,7 @@ class ClientLook:
         names = [name for name, _ in look.partitions()][:_MOST_PARTITIONS]
         before = self.known.producers
         turn = next_turn(names, self._asked_at)
-        # Also those whose leaders do not answer have had their turn.
+        # Partitions whose leaders did not answer have had their turn, too.
         self._asked_at |= dict.fromkeys(turn, now_ms)
         errors: list[str] = []
         found: dict[TopicPartition, ProducersOf] = {}
@@ -125,7 +125,7 @@ class ClientLook:
                 self._is_started = True
             nodes = by_leader(look, turn).items()
             await asyncio.gather(*(ask(node, own) for node, own in nodes))
-        except FAILURES as error:  # it could not connect
+        except FAILURES as error:  # the connection failed
             errors.append(_reason(error))
         wanted = set(names)
         self._asked_at = {name: at for name, at in self._asked_at.items() if name in wanted}

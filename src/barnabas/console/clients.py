@@ -122,7 +122,7 @@ def quotas_of(client_id: str, host: str, quotas: Iterable[QuotaRow]) -> list[Quo
             continue
         kind, own = ("ip", host) if row["client_id"] is None else ("client_id", client_id)
         name = row["ip"] if kind == "ip" else row["client_id"]
-        # "" stands for all that have no quota of their own.
+        # "" is the default for entities without a quota of their own.
         if name == own or (name == "" and row["key"] not in found):
             found[row["key"]] = row
     return [found[key] for key in sorted(found)]

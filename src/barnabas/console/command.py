@@ -66,14 +66,14 @@ def console(
     signs_in: bool,
     servers: str,
 ) -> None:
-    """Serve a web page that shows a cluster: what needs a person, and brokers, topics, messages,
-    groups, transactions, events and rules of access.
+    """Serve a web page that shows a cluster: the problems that need attention, and its brokers,
+    topics, messages, groups, transactions, events and ACLs.
 
-    The page changes nothing in the cluster, unless --write is given; each change is then logged on
-    standard error. It shows what the user of --command-config may see, or with --sign-in what the
-    user who has signed in may see. It works with every cluster that speaks Kafka's protocol, and
-    with Barnabas also tells why. The cluster is looked at only while a page is open. Stop the
-    command with Ctrl-C or SIGTERM.
+    The page cannot change the cluster unless --write is given; each change is then logged to
+    standard error. The page shows what the user of --command-config is allowed to see or, with
+    --sign-in, what the signed-in user is allowed to see. It works with every cluster that speaks
+    Kafka's protocol; with Barnabas, it also shows the causes of problems. The cluster is polled
+    only while a page is open. Stop the command with Ctrl-C or SIGTERM.
 
     \b
     Examples:

@@ -55,7 +55,7 @@ _KEYS: Final[Mapping[str, Callable[[GroupRow], Any]]] = {
     "id": lambda row: row["id"],
     "lag": lambda row: row["lag"],
     "seconds": lambda row: row["seconds"],
-    # What was not looked at is not unknown in the sense of a verdict.
+    # A group that has not been polled has no verdict, not even "unknown".
     "verdict": lambda row: None if row["members"] is None else _RANKS[row["verdict"]],
 }
 SORTS: Final = tuple(_KEYS)

@@ -67,14 +67,14 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return  # there are no WebSockets, and no lifespan
+            return  # WebSockets and lifespan events are not supported
         is_api = scope["path"].startswith("/api/")
 
         async def send_with_headers(sent: Message) -> None:
             if sent["type"] == "http.response.start":
                 headers = MutableHeaders(scope=sent)
                 for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)  # a pipeline's page has a policy of its own
+                    headers.setdefault(name, value)  # a pipeline's page sets its own policy
                 if is_api:
                     headers["cache-control"] = "no-store"
             await send(sent)

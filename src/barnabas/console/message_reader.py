@@ -119,7 +119,10 @@ class MessageReader:
             whole = await self._whole(names)
             async with self._consumer() as consumer:
                 consumer.assign(names)
-                for name, span in whole.items():  # the others are read once they have a leader
+                for (
+                    name,
+                    span,
+                ) in whole.items():  # other partitions are read once they have a leader
                     consumer.seek(name, span.end)
                 yield None
                 while True:
@@ -343,7 +346,7 @@ async def _records(
     A range ends early if `given` reports that the caller has received `limit` records from it.
     """
     unread = {name: span for name, span in spans.items() if span.begin < span.end}
-    consumer.assign([])  # drops what was buffered for an earlier range
+    consumer.assign([])  # discards records buffered for an earlier range
     consumer.assign(unread)
     for name, span in unread.items():
         consumer.seek(name, span.begin)

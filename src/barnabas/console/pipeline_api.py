@@ -42,7 +42,7 @@ class PipelineApi:
 
     async def pipelines(self, _: Request) -> Response:
         """Answer `/api/pipelines`."""
-        async with self._turn:  # a slow disk is not read by many threads at a time
+        async with self._turn:  # at most one thread at a time reads a slow disk
             found = [await asyncio.to_thread(folder.rows) for folder in self._folders]
         rows = [row for folder in found for row in folder]
         return json_response(Pipelines(folders=len(self._folders), pipelines=rows))

@@ -65,7 +65,7 @@ async def serve(
         names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
         served: ClusterWatch | Door
         if mode.signs_in:
-            # Browsers send a cookie to all ports of a host, so its name has the port.
+            # Browsers send a cookie to all ports of a host, so the cookie's name contains the port.
             served = Door(
                 servers, mode.options, f"barnabas-console-{port}", may_write=mode.may_write
             )

@@ -29,7 +29,7 @@ class Viewers:
         """Record that these topics or groups are on view; prefixes distinguish the two kinds."""
         now_s = time.monotonic()
         for name in names:
-            self._viewed.pop(name, None)  # the last viewed is the last to be dropped
+            self._viewed.pop(name, None)  # the most recently viewed name is dropped last
             self._viewed[name] = now_s
         while len(self._viewed) > _MOST_NAMES:
             del self._viewed[next(iter(self._viewed))]

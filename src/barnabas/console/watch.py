@@ -87,7 +87,7 @@ class ClusterWatch:
         self._look: ClusterLook | None = None
         self._disks = NO_DISKS
         self._groups = NO_GROUPS
-        self._denied_groups: dict[str, int] = {}  # and when the brokers denied each, in ms
+        self._denied_groups: dict[str, int] = {}  # the time of each denial, in ms
         self._transactions = NO_TRANSACTIONS
 
     @property
@@ -187,13 +187,13 @@ class ClusterWatch:
     # ---- events ----
 
     async def _read_events(self) -> None:
-        if self._look is not None:  # else the first look reads them
+        if self._look is not None:  # otherwise, the first poll reads them
             await self._read_events_of(self._look)
 
     async def _read_events_of(self, look: ClusterLook) -> None:
         try:
             reports = await self.admin.events(self.events.after)
-        except KafkaError:  # the user may not see them
+        except KafkaError:  # the user may not be allowed to see the events
             self.events.silent = sorted(look.live)
             return
         if self.events.add(reports):
@@ -218,7 +218,7 @@ class ClusterWatch:
                         PAUSE_S,
                         self._groups_failed,
                     )
-            except FAILURES as error:  # it could not connect
+            except FAILURES as error:  # the connection failed
                 self._groups_failed(reason_of(error))
             await asyncio.sleep(PAUSE_S)
 
@@ -239,15 +239,15 @@ class ClusterWatch:
         try:
             looked = await looker.look(names, before.looked_at)
         except GroupAuthorizationFailed:
-            # Whoever may Describe the cluster lists all groups, even those that they may not
-            # Describe. A denied group must not hide the lag of the others.
+            # A user who may Describe the cluster can list all groups, including groups that the
+            # user may not Describe. A denied group must not hide the lag of the other groups.
             denied = await self._denied_among(names)
             self._denied_groups |= dict.fromkeys(denied, now_ms)
             names = [name for name in names if name not in denied]
             looked = await looker.look(names, before.looked_at)
         found = {each.group.group_id: each for each in looked}
         now_ms = self.now_ms()
-        # A group that was asked for, but not found, has gone since it was listed.
+        # A group that was requested but not found has been deleted since it was listed.
         known = {name: at for name, at in before.looked_at.items() if name not in names}
         looked_at = latest(known | dict.fromkeys(found, now_ms), listings)
         lags = {name: found.get(name) or before.lags[name] for name in looked_at}
@@ -268,7 +268,7 @@ class ClusterWatch:
     def _groups_failed(self, reason: str) -> None:
         self._groups = self._groups._replace(error=f"groups: {reason}")
 
-    # ---- what is looked at less often ----
+    # ---- what is polled less often ----
 
     async def _look_at_disks(self) -> None:
         try:

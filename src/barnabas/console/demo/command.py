@@ -28,12 +28,12 @@ _HOST: Final = "localhost"
     help="The port of the console; 0 selects a free one.",
 )
 def demo(port: int) -> None:
-    """Run a cluster in which something happens all the time, and the console that explains it.
+    """Run an eventful cluster, and the console that explains what happens in it.
 
-    Three brokers on free ports, two topics and four groups: members join, leave and are killed, a
-    broker is killed and returns, another time it is paused, and one consumer is too slow. Each step
-    is printed with the page that explains it. The data is removed when Ctrl-C ends the
-    demonstration.
+    The cluster has three brokers on free ports, two topics and four groups. Members join, leave and
+    are killed; a broker is killed and restarted, and later paused; one consumer is too slow. Each
+    step is printed together with the address of the page that explains it. Press Ctrl-C to end the
+    demonstration and remove its data.
 
     \b
     Examples:

@@ -161,5 +161,5 @@ class Load:
                         if per_s is not None:
                             await asyncio.sleep(len(records) / per_s)
             except BarnabasError:
-                # A fault of the demonstration outlasted the client's retries.
+                # A fault injected by the demonstration lasted longer than the client's retries.
                 await asyncio.sleep(1)

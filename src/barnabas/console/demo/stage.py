@@ -83,7 +83,7 @@ class Stage:
         elif action is Action.LEAVE:
             await load.leave("analytics-3")
         elif action is Action.HELP:
-            # Without help, it would take the rest of the round just to stop falling behind.
+            # Without help, the consumer would need the rest of the round to stop falling behind.
             load.join("invoices-2", "invoices", ORDERS, 10 * INVOICES_PER_S)
         elif action is Action.CRASH_LOOP:
             load.crash_loop("checkout-3", "checkout", ORDERS)

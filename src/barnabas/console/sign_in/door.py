@@ -107,7 +107,7 @@ class Door:
         try:
             session = await self._opened(user, password)
         except WebProblem as problem:
-            # What people type as a user may be a password, so a failure has no name in the log.
+            # Users sometimes type their password as the name, so do not log the name.
             log_action(where, "sign in", f"refused, {problem.status}")
             raise
         except BaseException:
@@ -152,7 +152,7 @@ class Door:
             await session.close()
 
     def _set_cookie(self, response: Response, request: Request, token: str, age_s: int) -> None:
-        # A proxy may add TLS; only the browser's own Origin tells.
+        # A proxy may add TLS, so only the Origin header shows what the browser uses.
         is_secure = urlsplit(request.headers.get("origin", "")).scheme == "https"
         response.set_cookie(
             self._cookie, token, age_s, httponly=True, samesite="strict", secure=is_secure

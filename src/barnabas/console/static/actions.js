@@ -20,7 +20,7 @@ export function useActions() {
     asked.then(
       (found) => isDrawn && setState(found),
       () => {
-        asked = null; // The next page asks again; until then, nothing can be changed.
+        asked = null; // The next page repeats the request; until then, nothing can be changed.
       },
     );
     return () => {
@@ -55,7 +55,7 @@ async function send(name, step, body, secret) {
 
 /**
  * Draws a button for each action, if the server lets the page change anything.
- * @param {{of: [name: string, given: object][]}} props each action, and what it is about
+ * @param {{of: [name: string, given: object][]}} props each action, and the values that it starts with
  */
 export function Actions({ of }) {
   const { enabled, secret, names } = useActions();

@@ -32,7 +32,7 @@ async function ask(path, signal) {
   try {
     said = JSON.parse(text).error;
   } catch {
-    // A proxy in between answered with something else.
+    // The response is not JSON, perhaps because it comes from a proxy.
   }
   if (response.status === 401) dispatchEvent(new Event("barnabas-signed-out"));
   throw new Trouble(said || `The server answered ${response.status} to ${path}.`, response.status);
@@ -49,10 +49,10 @@ export function retryNow() {
 }
 
 /**
- * Asks for `path` every two seconds while the tab is visible, with growing pauses while it fails.
+ * Requests `path` every two seconds while the tab is visible, and less often after failures.
  *
- * The last good data stays, also while another path is loaded, so that nothing flickers.
- * @param {string} path "" asks for nothing
+ * The last data is kept until new data arrives, even if the path changes, to avoid flickering.
+ * @param {string} path if "", nothing is requested
  * @returns {{data: any, error: Trouble | null, at: number, nextAt: number, isLoading: boolean}}
  */
 export function usePoll(path, every = POLL_MS) {
@@ -107,8 +107,8 @@ export function usePoll(path, every = POLL_MS) {
 }
 
 /**
- * Hands each item of a stream to `take`. The browser connects again by itself.
- * @param {string} path "" connects to nothing
+ * Passes each item of a stream to `take`. The browser reconnects automatically.
+ * @param {string} path if "", no connection is made
  * @param {(item: any) => void} take
  * @returns {"off" | "connecting" | "open"}
  */
@@ -126,7 +126,7 @@ export function useStream(path, take) {
     source.onopen = () => setState("open");
     source.onerror = () => setState("connecting");
     source.onmessage = (event) => taker.current(JSON.parse(event.data));
-    // The server ends the stream with it; the browser connects again.
+    // The server ends the stream after this event, and the browser reconnects.
     source.addEventListener("problem", () => setState("connecting"));
     return () => source.close();
   }, [path]);

@@ -63,7 +63,7 @@ function App({ session }) {
 }
 
 function skip(event) {
-  event.preventDefault(); // "#content" is not an address of ours
+  event.preventDefault(); // "#content" is not the address of a page
   document.getElementById("content").focus();
 }
 
@@ -116,7 +116,7 @@ function onKey(event) {
   event.preventDefault();
   if (focusSearch()) return;
   location.hash = "#/topics";
-  // The search is there only once the page's figures have arrived.
+  // The search field appears only after the page's data has arrived.
   const observer = new MutationObserver(() => focusSearch() && observer.disconnect());
   observer.observe(document.getElementById("app"), { childList: true, subtree: true });
   setTimeout(() => observer.disconnect(), SEARCH_WAIT_MS);

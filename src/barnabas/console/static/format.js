@@ -60,7 +60,7 @@ export function clock(at) {
 }
 
 /**
- * Returns the time of day for today, and the date before it for other days.
+ * Formats a time. The date is included unless it is today.
  * @param {number | null | undefined} at ms since 1970
  * @param {number} [now]
  */
@@ -90,10 +90,10 @@ const TOKENS = /"(?:[^"\\]|\\.)*"?|[{}[\],:]|[^\s{}[\],:"]+/g;
 const OPENS = { "{": "}", "[": "]" };
 
 /**
- * Formats JSON for people, as pieces of text, each with what it is.
+ * Formats JSON for human readers. Returns pieces of text, each with its kind.
  *
- * It moves tokens and changes none, unlike JSON.parse, which rounds long numbers and drops keys that
- * come twice. It also formats the beginning of a text that was cut.
+ * The tokens themselves are not changed, whereas JSON.parse would round long numbers and drop duplicate
+ * keys. Truncated JSON can be formatted, too.
  * @param {string} text
  * @returns {{text: string, kind: "key" | "string" | "word" | "mark"}[]}
  */

@@ -18,8 +18,8 @@ import { TransactionsPage } from "./pages/transactions.js";
 import { Heading } from "./parts/words.js";
 
 /**
- * Lists each page with its address, where "*" stands for any segment; then come its title, what
- * draws it, and what it is told of the address.
+ * All pages. Each entry contains the segments of the address ("*" matches any segment), a function that
+ * returns the title, the component, and optionally a function that returns the component's properties.
  */
 const ALL = [
   [[], () => "Overview", OverviewPage],
@@ -46,8 +46,8 @@ function matches(pattern, path) {
 /**
  * Returns the page for the segments of an address.
  *
- * A page about one thing is drawn anew for another one, so that nothing of the first stays: the
- * frame uses `key` for that.
+ * The frame uses `key` to create a new component if the address changes, so that no state of the
+ * previous page remains.
  * @param {string[]} path
  */
 export function choose(path) {

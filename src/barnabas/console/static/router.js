@@ -21,7 +21,7 @@ function decode(segment) {
   try {
     return decodeURIComponent(segment);
   } catch {
-    return segment; // typed by hand: a lone "%"
+    return segment; // the user typed an invalid escape, such as a single "%"
   }
 }
 
@@ -40,7 +40,7 @@ export function link(path, filters = {}) {
 /** Changes filters of the page that is open; "" removes one. @param {Record<string, unknown>} changes */
 export function setFilters(changes) {
   const { path, filters } = parse(location.hash);
-  // What is typed letter by letter does not become a history of letters.
+  // Replace the history entry; otherwise, each typed letter would add one.
   history.replaceState(null, "", link(path, { ...filters, ...changes }));
   dispatchEvent(new HashChangeEvent("hashchange"));
 }

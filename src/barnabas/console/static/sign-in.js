@@ -11,7 +11,7 @@ export async function currentSession() {
   try {
     return await get("api/session");
   } catch {
-    return { required: false, user: "" }; // The page says itself that the server does not answer.
+    return { required: false, user: "" }; // The page itself reports that the server does not respond.
   }
 }
 
@@ -40,7 +40,7 @@ export function SignIn() {
     event.preventDefault();
     setIsBusy(true);
     const problem = await send("sign-in", typed);
-    // A new page has nothing of the user before.
+    // Reload the page to discard the data of the previous user.
     if (!problem) return location.reload();
     setIsBusy(false);
     setSaid(problem);

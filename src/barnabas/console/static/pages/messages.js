@@ -42,7 +42,7 @@ function Controls({ partition, from, at, search, order, follow, offsets, partiti
     if (value === "offset") setFilters({ from: "0", at: "", offsets: "", partition: partition || partitions[0] || "0" });
     else setFilters({ from: value, offsets: "", at: value === "time" ? Date.now() - 3600000 : "" });
   };
-  // The offsets at which a page of messages begins are those of all partitions that were shown.
+  // The offsets in the address refer to the previously selected partitions, so remove them.
   const choosePartition = (value) => setFilters(offsets ? { partition: value, from: "", offsets: "" } : { partition: value });
   return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
     <select aria-label="Partition" value=${partition} onChange=${(event) => choosePartition(event.target.value)}>
@@ -109,7 +109,7 @@ function TimeField({ value }) {
 function Range({ name, base, asked, order }) {
   const [turn, setTurn] = useState(0);
   const path = `${base}/messages${query({ ...asked, limit: LIMIT })}`;
-  // The turn is no part of the request: it only makes the component ask once more.
+  // `turn` is not sent to the server; changing the key makes the component repeat the request.
   return html`<${Answer} key=${turn} ...${{ name, asked, order, path }} onAgain=${() => setTurn(turn + 1)} />`;
 }
 
@@ -170,7 +170,7 @@ function Live({ name, base, asked, order }) {
   });
   useEffect(() => {
     if (isPaused) return undefined;
-    // Many messages a second are drawn together.
+    // Draw messages in batches, because many may arrive per second.
     const timer = setInterval(() => {
       const arrived = waiting.current;
       if (!arrived.length) return;

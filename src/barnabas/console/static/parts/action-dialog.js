@@ -17,7 +17,7 @@ export function ActionDialog({ form, given, send, onChanged, onClose }) {
   const address = useRef("");
   useLayoutEffect(() => dialog.current.showModal(), []);
   useLayoutEffect(() => {
-    // The form begins at its first field; the other steps are read from their heading.
+    // Focus the first field of the form. In the other steps, focus the heading.
     const first = state.step === "form" && dialog.current.querySelector("input, textarea, select");
     (first || heading.current).focus();
   }, [state.step]);
@@ -47,7 +47,7 @@ export function ActionDialog({ form, given, send, onChanged, onClose }) {
     event.preventDefault();
     if (!state.isBusy) preview();
   };
-  // What is under way cannot be called back, so its result is waited for.
+  // A request in progress cannot be cancelled, so keep the dialog open until the result arrives.
   const onCancel = (event) => state.isBusy && event.preventDefault();
   const buttons = { state, close, preview, apply, back: () => setState({ step: "form", isBusy: false, error: "" }) };
   return html`<dialog

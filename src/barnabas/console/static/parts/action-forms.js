@@ -10,7 +10,7 @@ import { link } from "../router.js";
  * @property {string} [help]
  * @property {boolean} [isNeeded]
  * @property {[value: string, label: string][]} [choices]
- * @property {(values: object) => boolean} [isShown] always, if there is none
+ * @property {(values: object) => boolean} [isShown] if missing, the field is always shown
  */
 
 /** What somebody typed cannot be sent; the message says why. */
@@ -22,7 +22,7 @@ function whole(text, label) {
   if (!given) return null;
   const number = Number(given);
   if (!/^[+-]?\d+$/.test(given)) throw new BadField(`${label}: give a whole number, not “${given}”.`);
-  // A browser would round it.
+  // The browser would round a larger number.
   if (!Number.isSafeInteger(number)) throw new BadField(`${label}: this number is too large for this page; use the command line.`);
   return number;
 }

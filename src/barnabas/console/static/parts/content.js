@@ -22,7 +22,7 @@ export function Preview({ content }) {
 }
 
 /**
- * Draws all of it.
+ * Draws the whole content.
  * @param {{content: object, name: string, onAll?: () => void, isAsking?: boolean}} props
  */
 export function Whole({ content, name, onAll, isAsking }) {

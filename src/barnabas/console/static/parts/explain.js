@@ -20,7 +20,7 @@ const VERDICTS = new Map([
 ]);
 
 /**
- * The question is part of the address, so that it can be sent to somebody.
+ * Draws a form whose values are part of the page's address, so users can share a link to the result.
  * @param {{filters: Record<string, string>, operations: Record<string, string[]>}} props
  */
 export function Explain({ filters, operations }) {

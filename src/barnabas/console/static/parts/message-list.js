@@ -42,7 +42,7 @@ export function MessageList({ topic, messages, empty }) {
 
 function Row({ message, isOpen, onToggle }) {
   const { partition, offset, time } = message;
-  // Somebody who marks text to copy it does not want the row to open.
+  // Do not open the row while the user is selecting text.
   const onRow = (event) => !event.target.closest("button") && !String(getSelection()) && onToggle();
   return html`<tr class="opens" onClick=${onRow}>
     <th scope="row">

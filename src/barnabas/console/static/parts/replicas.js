@@ -41,7 +41,7 @@ const LENGTH = 100;
 
 function Bar({ end, last, start, watermark }) {
   const span = Math.max(1, (last ?? 0) - start);
-  // One record of a million would not be seen: what is behind at all leaves a gap of four parts.
+  // A lag of one record in a million would be invisible, so any lag is drawn as a gap of at least 4 units.
   const at = (offset) => (offset >= last ? LENGTH : Math.min(LENGTH - 4, Math.max(0, ((offset - start) / span) * LENGTH)));
   const isKnown = end != null && last != null;
   return html`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">

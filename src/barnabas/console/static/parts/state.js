@@ -5,7 +5,7 @@ import { html } from "../html.js";
 import { usePoll } from "../api.js";
 
 /**
- * Asks for `path` and draws the data with `children`; before that, it says what it waits for.
+ * Polls `path` and draws the data with `children`. Shows a message until the first data arrives.
  * @param {{path: string, children: (data: any, isLoading: boolean) => any}} props
  */
 export function Polled({ path, children }) {

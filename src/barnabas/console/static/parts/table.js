@@ -7,10 +7,10 @@ import { setFilters } from "../router.js";
 /**
  * @typedef {object} Column
  * @property {string} title
- * @property {string} [about] shown when one points at the title
- * @property {string} [sort] the name by which the server sorts, "" for none
+ * @property {string} [about] a tooltip for the title
+ * @property {string} [sort] the server's name for this sort order; "" if the column cannot be sorted
  * @property {boolean} [isNumeric] aligned to the right
- * @property {boolean} [isRoomy] left out on a narrow screen
+ * @property {boolean} [isRoomy] hidden on a narrow screen
  * @property {(row: any) => any} cell
  */
 
@@ -58,7 +58,7 @@ function HeadCell({ column, isSorted, isDescending, ...rest }) {
   const { title, about, sort, isNumeric } = column;
   if (!sort) return html`<th scope="col" title=${about} ...${rest}>${title}</th>`;
   const order = isSorted ? (isDescending ? "descending" : "ascending") : "none";
-  // Figures are asked for from the largest, names from A.
+  // Numbers are first sorted in descending order, and names in ascending order.
   const next = isSorted ? !isDescending : Boolean(isNumeric);
   const choose = () => setFilters({ sort, descending: next ? 1 : "", page: "" });
   return html`<th scope="col" aria-sort=${order} ...${rest}>

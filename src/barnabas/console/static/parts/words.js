@@ -19,7 +19,7 @@ export function Time({ at }) {
 }
 
 /**
- * Draws a word on a coloured ground. The word itself says everything: the colour only helps.
+ * Draws a word on a coloured background. The colour only repeats the meaning of the word.
  * @param {{tone: "good" | "calm" | "warning" | "bad" | "", children: any, title?: string}} props
  */
 export function Mark({ tone = "", title, children }) {

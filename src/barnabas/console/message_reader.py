@@ -119,10 +119,8 @@ class MessageReader:
             whole = await self._whole(names)
             async with self._consumer() as consumer:
                 consumer.assign(names)
-                for (
-                    name,
-                    span,
-                ) in whole.items():  # other partitions are read once they have a leader
+                # The other partitions are read once they have a leader.
+                for name, span in whole.items():
                     consumer.seek(name, span.end)
                 yield None
                 while True:

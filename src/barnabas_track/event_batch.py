@@ -130,7 +130,7 @@ def _refuse_constant(name: str) -> None:
 
 def _as_letter(event: object) -> bytes:
     try:
-        # ASCII only, because what was rejected may contain what UTF-8 cannot.
+        # Only ASCII: a rejected event may contain half a surrogate pair, which UTF-8 cannot encode.
         text = json.dumps(event, separators=(",", ":"))
     except RecursionError:
         return b""

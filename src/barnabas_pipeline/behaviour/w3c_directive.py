@@ -115,7 +115,7 @@ def _decode(text: str, columns: Columns) -> Fields:
     row = {field: values[place] for field, place in columns.places.items()}
     taken = found.get("time-taken", "-")
     if columns.are_of_cloudfront:
-        # Blanks are encoded; in older lines, even twice.
+        # Blanks are percent-encoded; in older lines, they are encoded twice.
         row["agent"] = unquote(unquote(row.get("agent", "-")).replace("%20", " "))
         row["response_time_s"] = taken
     else:

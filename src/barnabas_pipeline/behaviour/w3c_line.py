@@ -147,7 +147,7 @@ def _cloudfront(columns: dict[str, str]) -> Fields:
     )
     if not is_usual:
         raise RejectedLine(UNKNOWN_COLUMNS)
-    # Blanks are encoded; in older lines, even twice.
+    # Blanks are percent-encoded; in older lines, they are encoded twice.
     agent = unquote(unquote(columns["cs(User-Agent)"]).replace("%20", " "))
     return _hit(columns, agent, columns["cs-uri-query"], 1_000_000, "cloudfront")
 

@@ -30,7 +30,7 @@ def system_logs(
     decode this encoding is not installed.
     """
     if encoding in (AUTO, OTLP_PROTO):
-        check_protobuf()  # before starting a broker and Spark for nothing
+        check_protobuf()  # fail before a broker and Spark are started
     own = of_kind(read_formats(formats), "system") if formats is not None else ()
     return Application(
         definition=SystemLogs(in_zone((*own, *catalogue("system")), zone), encoding=encoding),

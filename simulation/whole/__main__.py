@@ -38,13 +38,16 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     judged: Counter[str] = Counter()
     events: Counter[str] = Counter()
     faults: Counter[str] = Counter()
+    excused: Counter[str] = Counter()
     for outcome in outcomes:
         judged.update(outcome.judged)
         events.update(outcome.events)
         faults.update(outcome.faults)
+        excused.update(outcome.excused)
     lines = [f"{rule:20} {judged[rule]:>12,}" for rule in RULES]
     lines.append(", ".join(f"{kind} {faults[kind]}" for kind in sorted(faults)))
     lines.append(", ".join(f"{events[kind]:,} {kind}" for kind in EVENTS))
+    lines += [f"{count:,} times no event: {why}" for why, count in sorted(excused.items())]
     lines.append(
         f"{len(outcomes)} seeds of whole brokers, {sum(bool(each.broken) for each in outcomes)} "
         f"failed; each (median) {median(each.acknowledged for each in outcomes):.0f} writes "

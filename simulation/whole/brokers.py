@@ -59,6 +59,10 @@ _QUICK: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+def _ignore(broker: SimBroker) -> None:
+    """Do nothing."""
+
+
 class MachineRoom(NamedTuple):
     """The resources that the machines of a run share."""
 
@@ -113,6 +117,9 @@ class SimBroker:
         self.session: SimSession | None = None
         self.finds_ahead_ms = 0
         """How far the calendar found by its next start is ahead of true time."""
+        self.on_start: Callable[[SimBroker], object] = _ignore
+        """Called when a process begins; `on_stop`: when it begins to stop cleanly."""
+        self.on_stop: Callable[[SimBroker], object] = _ignore
         self.unfounded: list[str] = []
         """The reasons why its broker could not go on although nothing was wrong with its disk."""
         self._network.host(self.host)
@@ -146,6 +153,7 @@ class SimBroker:
         self.life = life
         try:
             server = self.server = life.run(self._server)
+            self.on_start(self)
             await life.call(server.start())
         except ProcessOver:
             raise LifeOver(life.name) from None  # before there was anything to wait for
@@ -165,6 +173,7 @@ class SimBroker:
         life, server = self._running()
         self._is_started = False
         life.budget_us = 0
+        self.on_stop(self)
         try:
             await life.call(server.stop())
         finally:
@@ -259,6 +268,7 @@ class SimBroker:
             self.unfounded.append(server.failure.result())
         life.budget_us = 0
         if not server.is_hung:  # otherwise a stop would wait for the disk
+            self.on_stop(self)
             await server.stop()
         self._loop.world_at_us(self._loop.now_us, life.kill)
 

@@ -50,9 +50,11 @@ class Copier(Actor):
             consumer = group_consumer(around, self.name, COPIERS, is_committed=True)
             if not await has_started(consumer, around, random):
                 return
+            attendance = around.history.attends(COPIERS, self._who)
             try:
                 await self._copy_all(consumer, producer)
             finally:
+                around.history.leaves(attendance)
                 await consumer.close()
         finally:
             await producer.close()

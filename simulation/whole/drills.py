@@ -87,6 +87,7 @@ class Drills:
         assert life is not None and session is not None
         led = [name for name in self._led_by(broker) if name.topic != FLEETING]
         lasts_ms = _NOTICED_MS + _ELECTED_MS + _BEYOND_MS
+        self._trouble.on_fault(HUNG, broker.broker_id, 0, lasts_ms)
         until_us = self._loop.now_us + 1000 * lasts_ms
         for path in self._directories(drill):
             broker.files.hang(path, until_us)
@@ -135,6 +136,7 @@ class Drills:
         # It leaves the ISR by whichever ends first; the ISR is checked every half lag time (RE-8).
         plan = self._plan
         leaves_ms = min(plan.lag_time_max_ms * 3 // 2, plan.session_timeout_ms) + _ELECTED_MS
+        self._trouble.on_fault(PAUSED_FOLLOWER, broker.broker_id, 0, leaves_ms + _BEYOND_MS)
         broker.pause(leaves_ms + _BEYOND_MS)
         others = [each for each in self._brokers.by_id if each != broker.broker_id]
         slowest_ms = await self._guests.beat(others, leaves_ms)
@@ -156,6 +158,7 @@ class Drills:
         later."""
         broker = self._leading_most()
         had = self._hosted_by(broker)
+        self._trouble.on_fault(REPLACED, broker.broker_id, 0, drill.for_ms)
         if drill.second:
             await broker.stop()
         else:

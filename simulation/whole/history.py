@@ -145,6 +145,19 @@ class Owned(NamedTuple):
 
     Until then it may be forgotten while it is empty, and count its generations from 1 again.
     """
+    at_ms: int = 0
+
+
+class Attendance:
+    """The time in which a consumer takes part in a group, in milliseconds."""
+
+    __slots__ = ("began_ms", "closed_ms", "group", "who")
+
+    def __init__(self, group: str, who: str, began_ms: int) -> None:
+        self.group = group
+        self.who = who
+        self.began_ms = began_ms
+        self.closed_ms: int | None = None
 
 
 class End(NamedTuple):
@@ -177,6 +190,9 @@ class History:
         self.commits: list[Commit] = []
         self.owned: list[Owned] = []
         self.groups_with_offsets: set[str] = set()
+        self.attendances: list[Attendance] = []
+        self.readers_by_member: dict[str, str] = {}
+        """The readers by the member ids that they were given."""
         self.ends: list[End] = []
         self.doubtful: dict[str, str] = {}
         """The writers that have started over because they did not know what the brokers had
@@ -263,6 +279,14 @@ class History:
         self.tell("{} sees that {} ends at {}", end.client, end.name, end.offset)
 
     # ---- groups ----
+
+    def attends(self, group: str, who: str) -> Attendance:
+        attendance = Attendance(group, who, self._clock.wall_ms())
+        self.attendances.append(attendance)
+        return attendance
+
+    def leaves(self, attendance: Attendance) -> None:
+        attendance.closed_ms = self._clock.wall_ms()
 
     def owns(self, owned: Owned) -> None:
         self.owned.append(owned)

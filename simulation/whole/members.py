@@ -68,9 +68,11 @@ class Listener(RebalanceListener):
         self.stretch = history.stretch(
             stretch.reader, stretch.group, is_committed=stretch.is_committed
         )
+        history.readers_by_member[who.member_id] = stretch.reader
         has_offsets = stretch.group in history.groups_with_offsets
         for name in partitions:
             owned = Owned(stretch.group, who.generation, stretch.reader, name, has_offsets)
+            owned = owned._replace(at_ms=self._around.clock.wall_ms())
             history.owns(owned)
 
 
@@ -93,9 +95,11 @@ class Member(Actor):
         consumer = group_consumer(around, self.name, MEMBERS, is_committed=False)
         if not await has_started(consumer, around, random):
             return
+        attendance = around.history.attends(MEMBERS, self._who)
         try:
             await self._read_all(consumer)
         finally:
+            around.history.leaves(attendance)
             await consumer.close()
 
     async def _read_all(self, consumer: Consumer) -> None:

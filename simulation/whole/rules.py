@@ -62,6 +62,8 @@ RULES: Mapping[str, str] = MappingProxyType(
         "hung": "who waits for a disk that hangs is replaced, and ends",
         "awake": "a follower that stands still delays no heartbeat, and leaves the ISR",
         "refilled": "a replica on an emptied disk gets everything from its leader",
+        "reported": "whoever decides an ISR change, an election or a generation reports it",
+        "cause": "the cause of an event is what happened in this run",
         "healthy": "a broker gives up a log directory only if its disk was spoiled",
     }
 )

@@ -18,9 +18,12 @@ from barnabas.cluster.store import SessionState
 from simulation.options import Fault
 from simulation.story import words
 from simulation.whole.brokers import DATA, SECOND_DATA, Brokers, MachineRoom
+from simulation.whole.causes import Causes
 from simulation.whole.clients import Clients
+from simulation.whole.deeds import Deeds
 from simulation.whole.drills import HANG_TIMEOUT_MS, Drills
 from simulation.whole.environment import Options
+from simulation.whole.generations import Generations
 from simulation.whole.hearing import Hearing
 from simulation.whole.lives import Life
 from simulation.whole.loop import LoopError
@@ -64,6 +67,7 @@ class Outcome(NamedTuple):
     steps: int
     digest: str
     story: str
+    excused: Mapping[str, int]  # by why: events that no broker could report
 
 
 class _Stage:
@@ -99,9 +103,13 @@ class _Stage:
         self.trouble = Trouble(self.room, self.brokers, plan, self.clients.around)
         self.drills = Drills(self.room, self.brokers, plan, self.clients.around, self.trouble)
         self.witness = Witness()
+        self.deeds = Deeds(loop, self.room.store.tree, self.brokers)
+        self.room.store.observer = self.deeds
+        self.trouble.on_fault = self.deeds.did
         self.removals = Removals(self.clients.history, plan.lag_time_max_ms)
         self._true = VirtualClock(loop)
         self.expiries = 0
+        self.excused: Counter[str] = Counter()
         self._sessions: list[object] = []
 
     def servers(self) -> dict[int, Server]:
@@ -116,6 +124,7 @@ class _Stage:
         """Look at the brokers all the time."""
         while True:
             self.witness.look(self.servers())
+            self.deeds.look()
             self.removals.look(self.brokers.by_id, self._true.wall_ms())
             for each in self.brokers.by_id.values():
                 session = each.session
@@ -163,7 +172,7 @@ def run(plan: Plan) -> Outcome:
     outcome = Outcome(
         plan, tuple(broken), {rule: judged[rule] for rule in RULES}, acknowledged,
         dict(stage.trouble.done), events, virtual_ms, steps, digest.hexdigest(),
-        _story(stage, broken) if broken else "",
+        _story(stage, broken) if broken else "", stage.excused,
     )  # fmt: skip
     room.loop.close()
     return outcome
@@ -212,9 +221,15 @@ async def _play(stage: _Stage) -> Judged:
 
 
 def _with_brokers(stage: _Stage, judged: Judged) -> Judged:
-    """Add what was seen of the brokers by true time, and of their disks."""
+    """Add what was seen of the brokers by true time, of their disks, and of their events."""
     tally = stage.drills.tally
     stage.removals.judge(tally, Allowed())
+    stage.deeds.look()
+    causes = Causes(stage.deeds, stage.plan)
+    causes.judge(tally)
+    generations = Generations(stage.deeds, stage.clients.history, stage.clients.around.options)
+    generations.judge(tally)
+    stage.excused = +(causes.excused + generations.excused)
     for broker in stage.brokers.by_id.values():
         tally.judge("healthy", not broker.unfounded, "{}: {}", broker.host, broker.unfounded)
     counts = {rule: judged.counts[rule] + tally.judged[rule] for rule in RULES}

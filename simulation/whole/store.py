@@ -17,6 +17,7 @@ from random import Random
 from barnabas.cluster.nodes import Stage, Tree
 from barnabas.cluster.store import Delete, Operation, Znode
 from barnabas.errors import ConfigError
+from simulation.whole.lives import Life
 from simulation.whole.store_link import Lane, Link, Timing
 from simulation.whole.store_session import SimSession
 
@@ -66,6 +67,22 @@ class StoreServer:
                     link.back.send(link.on_change, path)
 
 
+class Observer:
+    """What may watch the decided state, in the order of the commits. By default it does nothing."""
+
+    def opened(self, session_id: int, life: Life | None) -> None:
+        """Handle the beginning of the session of a process."""
+
+    def closes(self, session_id: int) -> None:
+        """Handle the end of a session at its own request, before its nodes are removed."""
+
+    def commits(self, session_id: int, operations: Sequence[Operation], stage: Stage) -> None:
+        """Handle a commit, immediately before it is merged."""
+
+    def answered(self, operations: Sequence[Operation]) -> None:
+        """Handle the arrival of the answer to a commit at the process that asked for it."""
+
+
 class Held:
     """A session as the servers know it."""
 
@@ -95,6 +112,7 @@ class SimStore:
         self._sessions: dict[int, Held] = {}
         self._last_session_id = 0
         self._is_running = True
+        self.observer = Observer()
 
     # --- sessions --------------------------------------------------------------------------------
 
@@ -129,6 +147,7 @@ class SimStore:
             session_id = self._last_session_id
             held = self._sessions[session_id] = Held(session_id, timeout_ms, link)
             self._look_later(held)
+            self.observer.opened(session_id, link.back.life)
         server.catch_up()
         return session_id
 
@@ -158,6 +177,7 @@ class SimStore:
     def leave(self, session_id: int) -> None:
         """End a session at its own request; one more answer will come over its connection."""
         if self._sessions.pop(session_id, None) is not None:
+            self.observer.closes(session_id)
             self._remove_ephemerals(session_id)
 
     # --- what befalls them -----------------------------------------------------------------------
@@ -190,6 +210,7 @@ class SimStore:
     def _commit(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
         stage = self.tree.stage(operations, session_id)
         if stage.effects:
+            self.observer.commits(session_id, operations, stage)
             self.tree.merge(stage)
             loop = asyncio.get_running_loop()
             for server in self._servers:

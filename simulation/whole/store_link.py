@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from barnabas.cluster.store import MetadataError
+from simulation.whole.lives import CURRENT, Life
 
 _SLOW_SHARE = 0.02
 
@@ -61,6 +62,11 @@ class Lane:
         held, self._held = self._held, 0
         for _ in range(held):
             self._bring()
+
+    @property
+    def life(self) -> Life | None:
+        """Return the life in which its calls run; None is the world."""
+        return self._context.get(CURRENT)
 
     def lose(self, *, is_all: bool = False) -> None:
         """Lose everything still under way, or everything after some message."""

@@ -47,12 +47,14 @@ class SimSession(RemoteStore):
         await self._until_connected(session_id, path)
         if not operations:
             return []
-        answer = self._link.ask(self._store.commit, session_id, self._server, tuple(operations))
+        asked = tuple(operations)
+        answer = self._link.ask(self._store.commit, session_id, self._server, asked)
         try:
             results: list[str | int] = await answer
         except Broken:
             reason = "the connection broke before the answer came"
             raise OutcomeUnknown(path, reason) from None
+        self._store.observer.answered(asked)
         return results
 
     async def close(self) -> None:

@@ -76,6 +76,9 @@ class Trouble:
         self._down_until_us: dict[int, int] = {}
         self._flips: list[Callable[[], None]] = []
         self.done: Counter[str] = Counter()
+        self.on_fault: Callable[[str, int, int, int], object] = _ignore
+        """Called with the kind of each fault that takes effect, its brokers and how long it
+        lasts."""
         self.over_at_us = 0
         """When every fault has been undone, including faults that go on after their end."""
 
@@ -151,6 +154,7 @@ class Trouble:
 
     def _tell(self, fault: Fault, what: str) -> None:
         self.done[fault.kind] += 1
+        self.on_fault(fault.kind, fault.first, fault.second, fault.for_ms)
         self._history.tell("{}: {} ({} ms)", what, fault.kind, fault.for_ms)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -170,7 +174,7 @@ class Trouble:
         for number, broker in enumerate(victims):
             if not broker.is_running:
                 continue
-            self._tell(fault, f"broker {broker.broker_id}")
+            self._tell(fault._replace(first=broker.broker_id), f"broker {broker.broker_id}")
             after_ms = (
                 _BOUNCE_MS if kind in ("bounce", CLOCK_AT_BOOT) else fault.for_ms + 200 * number
             )
@@ -372,6 +376,10 @@ class Trouble:
         if broker.is_running:
             broker.kill()
         self.supervise(broker.broker_id)
+
+
+def _ignore(kind: str, first: int, second: int, for_ms: int) -> None:
+    """Do nothing."""
 
 
 def _has_damaged(broker: SimBroker) -> bool:

@@ -83,10 +83,11 @@ SECURED_PART := \
 	$(addprefix tests/integration/test_,secured_suites.py kill.py moving_coordinators.py) \
 	$(addprefix tests/conformance/test_,topics.py mixed_group.py transactions_java.py)
 
-# Each worker collects all files, and few of the quick tests' files have a slow test, too.
+# Every worker collects all files that it is given. Only a few files of the quick tests contain slow
+# tests, so select these files.
 SLOW_FILES = $(OTHERS) $(shell grep -rl --include='test_*.py' mark.slow $(QUICK))
 
-# A red part does not keep the next one from running: one run shows all that is wrong.
+# The second part runs even if the first one fails, so one run reports all failures.
 test: $(VENV)/classes.stamp
 	@$(call QUICK_TESTS); status=$$?; \
 	$(BIN)/python -m pytest $(FOUR) -m 'not slow and not soak' $(OTHERS) && exit $$status
@@ -95,13 +96,13 @@ test-all: $(VENV)/classes.stamp
 	@$(BIN)/python -m pytest $(FOUR) -m 'slow and not soak' $(SLOW_FILES); status=$$?; \
 	$(SECURED) $(SECURED_PART) && exit $$status
 
-# What the quick tests write is in memory where there is a gigabyte for it: half of their time in the
-# kernel is else the disk's. All others are on the disk.
+# The quick tests write their files to memory if at least a gigabyte is free there. On a disk, they would
+# spend twice as much time in the kernel. All other tests write to the disk.
 IN_MEMORY = $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }')" -gt 1000000 \
 	2>/dev/null && echo TMPDIR=/dev/shm)
 
-# Python keeps what it has compiled even where the environment forbids it: all the tests anew are
-# ten seconds, each time.
+# Clear PYTHONDONTWRITEBYTECODE in case the environment sets it. Without cached bytecode, every run
+# would spend ten seconds compiling the tests.
 QUICK_TESTS = PYTHONDONTWRITEBYTECODE= $(IN_MEMORY) \
 	$(BIN)/python -m pytest -q -n 3 $(BY_FILE) -m 'not slow and not soak$(1)' \
 	-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(QUICK)
@@ -109,7 +110,7 @@ QUICK_TESTS = PYTHONDONTWRITEBYTECODE= $(IN_MEMORY) \
 check: $(VENV)/dev.stamp
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint quick
 
-# Without a cache: a kept one does not see that a module which was missing has come.
+# lint-imports runs without its cache, which does not notice when a missing module has been added.
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -159,15 +160,15 @@ clean:
 	rm -rf out out-logs out-events build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
-# Of pip's lines: what is large, what is built, and the end, each as it begins.
+# The lines of pip's output to show: large downloads, builds, and the final installation.
 INSTALL_STEPS = -e 's|-[cp][py][0-9][^ ]*\.whl|.whl|' \
 	-e 's|^ *Downloading \(.*/\)*\([^/ ]*\) (\([0-9.]* [MG]B\)).*|  downloading \2, \3|p' \
 	-e 's|^ *Using cached \(pyspark[^ ]*\).*|  taking \1 from the cache|p' \
 	-e 's|^ *Building wheel for \([^ ]*\) .*started$$|  building \1|p' \
 	-e 's|^Installing collected.*|  installing|p'
 
-# A stamp is newer than pyproject.toml once what that file asks for is installed. Running needs
-# less than developing, so the demonstration does not wait for tools that it never calls.
+# A stamp is newer than pyproject.toml once the dependencies in that file are installed. The
+# demonstration has a stamp of its own, because it does not need the development tools.
 $(VENV)/run.stamp: EXTRAS = pipeline
 $(VENV)/dev.stamp: EXTRAS = dev
 $(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml $(CONSTRAINTS)
@@ -192,13 +193,13 @@ $(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml $(CONSTRAINTS)
 	echo "  ready after $$(($$(date +%s) - began)) s"
 	@touch $@
 
-# The JVMs of the tests' Spark sessions start faster with an archive of its classes. Tests pass without.
+# With an archive of Spark's classes, the JVMs of the tests start faster. The tests also pass without it.
 $(VENV)/classes.stamp: $(VENV)/dev.stamp
 	@echo 'Archiving the classes that Spark loads, once: about a minute ...'
 	@$(BIN)/python -m tests.kit.pipeline.class_archive || \
 		echo 'There is no archive: Spark starts as slowly as usual.' >&2
 	@touch $@
 
-# Spark needs Java 17. Where there is none, a wheel brings one; `,java` is that extra.
+# Spark needs Java 17 or later. If it is not installed, the extra `java` installs it from a wheel.
 NO_JAVA = $(shell version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 \
 	| sed -n 's/.* version "\([0-9]*\).*/\1/p'); [ "$${version:-0}" -ge 17 ] || echo ,java)

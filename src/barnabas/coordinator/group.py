@@ -117,7 +117,7 @@ class Group:
 
     def add(self, member: Member) -> None:
         """Add a member; the first member becomes the leader."""
-        assert member.member_id not in self.members, f"{member.member_id} is a member already"
+        assert member.member_id not in self.members, f"{member.member_id} is already a member"
         if member.instance_id is not None:
             assert member.instance_id not in self._static_ids, "static members have one id each"
             self._static_ids[member.instance_id] = member.member_id

@@ -69,7 +69,7 @@ def explain(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: s
         )
     if reason in _NO_CERTIFICATE:
         return (
-            "it presented no certificate, but ssl.client.auth=required demands one"
+            "it presented no certificate, but ssl.client.auth=required requires one"
             if is_server
             else "the broker requires a client certificate that it trusts: set "
             "ssl.keystore.location"

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)
-        # It is None under pythonw and in some services.
+        # sys.stdout is None under pythonw and in some services.
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -48,7 +48,7 @@ def _run(words: list[str]) -> int:
             return start(words[2:])
         finally:
             gc.enable()
-    # None of our commands starts like this.
+    # No command of ours has a name with one of these prefixes.
     if words and words[0].startswith(("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")):
         from barnabas.cli.kafka.run import run as run_kafka_tool
 

@@ -65,7 +65,7 @@ def topic_name(command: F) -> F:
 
 
 def one_topic(argument: str | None, option: str | None) -> str:
-    """Return the topic, given either way. Raises UsageError."""
+    """Return the topic from the argument or the option. Raises UsageError."""
     if argument is not None and option is not None and argument != option:
         raise click.UsageError(f"two topics are specified, {argument} and {option}")
     name = argument if argument is not None else option
@@ -123,7 +123,8 @@ def run_client(
 ) -> T:
     """Run a command's work on its own loop; Ctrl-C cancels it.
 
-    If the work takes long, `waits_for` is shown on a terminal; None: the command does this itself.
+    If the work takes long, `waits_for` is shown on a terminal. Pass None if the command shows this
+    itself.
     """
     # Commands without brokers do not import these.
     import asyncio

@@ -40,7 +40,9 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, records: int) -> None:
-        """Record that `size_bytes` more were read, and `records` acknowledged in total."""
+        """Record that `size_bytes` more bytes were read, and that `records` records are
+        acknowledged in total.
+        """
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, advance=size_bytes, records=counted(records, "record"))
 

@@ -22,5 +22,5 @@ def printable_lines(text: str) -> str:
 
 
 def printable_bytes(data: bytes) -> bytes:
-    """Escape bytes as `printable_lines` escapes text, and also those that are not UTF-8."""
+    """Escape the same characters as `printable_lines`, and also bytes that are not valid UTF-8."""
     return printable_lines(data.decode("utf-8", "backslashreplace")).encode()

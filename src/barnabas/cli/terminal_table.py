@@ -58,7 +58,9 @@ def show_table(
 
 
 def _fits(width: int, titles: Sequence[str], rows: Sequence[Cells]) -> bool:
-    """Return whether the table fits without folding titles or numbers, or text to a strip."""
+    """Return whether the table fits without folding titles or numbers, and without making text
+    columns too narrow.
+    """
     needed = 0
     for number, title in enumerate(titles):
         longest = max((cell_len(str(row[number])) for row in rows), default=0)

@@ -17,8 +17,8 @@ _AFTER_S = 2.0
 
 
 async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
-    """Return the response to an optional request, or `otherwise` if brokers reject it or take
-    longer than two seconds; the rest of the output does not depend on it.
+    """Return the response to an optional request, which the rest of the output does not depend on.
+    Return `otherwise` if the brokers reject the request or take longer than two seconds.
     """
     try:
         async with asyncio.timeout(_AFTER_S):

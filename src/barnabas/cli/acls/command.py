@@ -87,7 +87,7 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
-    # Brokers would store such a rule but never match it; the permission would exist only on paper.
+    # Brokers would store such a rule but never match it, so it would have no effect.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
             f"--host {host}: no client would match it. --host takes the address of one client, "

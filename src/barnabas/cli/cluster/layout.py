@@ -6,8 +6,8 @@
     broker-1.log ...  the output of each process, in files that are replaced before they grow large
     secure/           certificates and passwords, with --secure
 
-Every process has a `barnabas.pid` in its directory; that of the command that started the cluster is
-in the top directory. Therefore, any process can stop and restart a broker.
+Every process has a `barnabas.pid` in its directory; the command that started the cluster has its
+own in the top directory. Any process can therefore stop and restart a broker.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Plan(NamedTuple):
         return {
             **profile(len(self.ports)),
             **self.overrides,
-            # Override the overrides: each broker needs its own port, counting from the given one.
+            # These ports replace the one in the overrides, because each broker needs its own.
             **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address(broker_id)}",

@@ -1,8 +1,8 @@
 """Starts, watches and stops the processes of a cluster on one machine.
 
 Each process has its own session, so that a terminal's Ctrl-C reaches only the command. The command
-stops the brokers one by one, each handing over its leaderships, and then ZooKeeper. A process that
-dies is not restarted, so that users can see how the cluster reacts.
+stops the brokers one by one, because each hands over its leaderships, and then stops ZooKeeper. A
+process that dies is not restarted, so that users can see how the cluster reacts.
 """
 
 from __future__ import annotations

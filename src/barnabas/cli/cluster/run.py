@@ -61,7 +61,7 @@ def run(plan: Plan) -> int:
             f"`barnabas cluster stop --dir {plan.directory}` ends it"
         )
     if plan.is_secure:
-        own_directory(plan.directory)  # it also holds ZooKeeper's files
+        own_directory(plan.directory)  # this directory also holds ZooKeeper's files
     write_plan(plan)
     if not claim(plan.directory, plan.bootstrap_servers):
         owner = read_pid_file(plan.directory)

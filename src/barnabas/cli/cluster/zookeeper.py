@@ -19,7 +19,8 @@ TICK_MS = 500
 """The length of a tick; a session lasts at least two ticks."""
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# These options speed up the start. ZooKeeper does too little for an optimising compiler to pay off.
+# These options speed up the start. ZooKeeper does too little work to benefit from an optimising
+# compiler.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _ANSWER_TIMEOUT_S = 1.0
 _PRIVATE = 0o700
@@ -54,8 +55,8 @@ def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
 def java_command(
     environment: Mapping[str, str], log_directory: Path, config: Path, jar: Path = DEBIAN
 ) -> list[str]:
-    """Return the command line of a server with this configuration; requires an empty
-    `missing_part`.
+    """Return the command line of a server with this configuration. Call this only if `missing_part`
+    returns "".
     """
     return [
         _find_java(environment) or "java",

@@ -1,10 +1,10 @@
 """Checks the files of a partition, and reports each finding on one line (ST-9).
 
-    .log         every batch is complete with the right checksum; offsets and epochs never fall
+    .log         every batch is complete with the right checksum; offsets and epochs never decrease
     .index       entries rise; each points to a batch, and its offset is a batch's last one
     .timeindex   entries rise; each has the largest timestamp up to the batch that its offset ends
-    .txnindex    entries rise; each has an ABORT marker of its producer in the log
-    .snapshot    the checksum
+    .txnindex    entries rise; each has an ABORT marker of its producer in the log .snapshot    the
+    checksum
 
 The index files are compared with the `.log` of the same name. It is read once from start to end, so
 memory use does not grow with the log. Missing index entries are not reported, because the entries

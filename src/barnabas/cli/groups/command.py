@@ -227,7 +227,8 @@ def delete(names: GroupNames, servers: str) -> int:
                 try:
                     await admin.delete_groups([name])
                     click.echo(f"Deleted group {name}.")
-                # An error in one group, such as one with members, must not protect others.
+                # If one group cannot be deleted, for example because it has members, still delete
+                # the others.
                 except KafkaError as error:
                     complain("barnabas groups delete", error)
                     outcome = EXIT_FAILURE
@@ -270,8 +271,8 @@ def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> 
 
 
 def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
-    """Return the names in a list, in Kafka's spelling; an empty option has none. Raises
-    UsageError.
+    """Return the names in a comma-separated list, in Kafka's spelling. If the option has no value,
+    return an empty list. Raises UsageError.
     """
     if text is None or text == _ANY:
         return []

@@ -1,4 +1,6 @@
-"""Defines the options that select groups: names, `--group` and `--all-groups`; also `--topic`."""
+"""Defines the options that select groups (names, `--group` and `--all-groups`) and topics
+(`--topic`).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class GroupNames(NamedTuple):
 
     @property
     def unique_ids(self) -> list[str] | None:
-        """The names without duplicates; None: all groups in the cluster."""
+        """The names without duplicates, or None for all groups in the cluster."""
         return list(dict.fromkeys(self.names)) or None
 
     async def of(self, admin: Admin) -> list[str]:

@@ -104,7 +104,9 @@ def targets_of(
     committed: Committed,
     topics: dict[str, list[int]],
 ) -> Targets:
-    """Return the target for each selected partition; by default, for all of the group."""
+    """Return the target for each selected partition; by default, for all of the group's
+    partitions.
+    """
     if selections:
         return dict.fromkeys(select_partitions(selections, topics), target)
     # --all-topics means the group's topics; offsets may outlive a deleted topic.

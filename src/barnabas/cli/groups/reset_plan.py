@@ -68,7 +68,7 @@ def selection(text: str) -> Selection:
     if not colon:
         return Selection(topic, None)
     parts = [number.strip() for number in numbers.split(",")]
-    # Ten digits may exceed the protocol's partition numbers.
+    # A number of ten digits may not fit the protocol's partition field.
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise BadReset(f"--topic {text}: not a topic with partitions, such as orders:0,1")
     return Selection(topic, tuple(sorted({int(part) for part in parts})))
@@ -132,5 +132,6 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
             found, lacking = log.at_time, "record at or after this time"
     if found is not None:
         return found, None
-    # As in Kafka, without a record from that time, or a commit, the group reads only new records.
+    # As in Kafka, if there is no record from that time, or no commit, the group reads only new
+    # records.
     return log.end, f"{partition} has no {lacking}. Value will be set to its end, {log.end}"

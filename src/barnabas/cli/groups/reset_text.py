@@ -72,13 +72,14 @@ def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
             if not cells:
                 continue
             group_id, name, offset = _line(cells, group_ids, reader.line_num)
-            # A file for several groups may serve to reset only some of them.
+            # A file for several groups may be used to reset only some of them.
             if group_id in found:
                 found[group_id][name] = offset
     except csv.Error as error:
         raise BadReset(f"line {reader.line_num}: {error}") from error
     for group_id, offsets in found.items():
-        # Without a line, a group would seem to have been reset, although nothing had changed.
+        # If the file has no line for a group, nothing would change, but the reset would seem to
+        # have worked.
         if not offsets:
             raise BadReset(f"the file has no offset for group {group_id}")
     return found

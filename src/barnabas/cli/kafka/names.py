@@ -1,5 +1,5 @@
-"""Maps Kafka's scripts and classes to our modules, to replacements, or to a note that there is
-none.
+"""Maps Kafka's scripts and classes to our modules or to replacements, or notes that there is no
+replacement.
 """
 
 from __future__ import annotations

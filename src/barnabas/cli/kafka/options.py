@@ -103,8 +103,8 @@ class Given:
         return self.text(name) or ""
 
     def one_of(self, *names: str, complaint: str = "") -> str:
-        """Return the one option given out of these. Otherwise, raises BadCommandLine with Kafka's
-        message.
+        """Return the only one of these options that is given. Raises BadCommandLine, with Kafka's
+        message, if none or several are given.
         """
         found = [name for name in names if name in self]
         if len(found) != 1:

@@ -98,7 +98,7 @@ def _run(typed: str, words: list[str]) -> int:
     given = parse(asked, tool.options, tool.abbreviates, tool.older)
     if given.others and not tool.operands:
         raise BadCommandLine(f"{' '.join(given.others)}: not the value of an option; leave it out")
-    # --explain was on the line.
+    # The command line contained --explain, which has been removed from `asked`.
     if len(asked) < len(words):
         for line in tool.explain(given):
             click.echo(shlex.join(["barnabas", *line]))

@@ -1,4 +1,6 @@
-"""Defines what describes a Kafka tool: its options, our equivalent, and a function that runs it."""
+"""Defines the description of a Kafka tool: its options, our equivalent, and a function that runs
+it.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,7 @@ def own_options(
     """Return the configs that our client supports (`fields`), as options; warn about all others
     except `unused`.
 
-    `client`: "producer" or "consumer".
+    `client` is "producer" or "consumer".
     """
     options: dict[str, str] = {}
     for name, value in configs.items():
@@ -150,7 +152,7 @@ def option_words(given: Given, option: str, to: str | None = None) -> Line:
 
 
 def flag_words(given: Given, *names: str) -> Line:
-    """Return those of the flags in `names` that are given; ours have the same names."""
+    """Return the flags in `names` that are given. Our commands use the same names."""
     return [f"--{name}" for name in names if name in given]
 
 

@@ -32,7 +32,7 @@ def _properties(given: Given, client: str) -> Line:
 
 
 def explain_producer(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     line = ["verifiable-producer", given.required_text("topic")]
     most = given.number("max-messages")
     if most is not None and most >= 0:  # -1: until stopped

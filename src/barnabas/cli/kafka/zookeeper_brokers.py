@@ -78,7 +78,9 @@ def at_brokers(given: Given, config_option: str = "command-config") -> Given:
 
 
 def cluster_of(given: Given) -> Found:
-    """Read the cluster from the given ZooKeeper. Raises ConfigError, also if it has no brokers."""
+    """Read the cluster from the given ZooKeeper. Raises ConfigError, for example if no broker is
+    registered.
+    """
     return run_client(_read(zookeeper_settings(given)))
 
 

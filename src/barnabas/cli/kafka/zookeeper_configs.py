@@ -214,7 +214,9 @@ async def _configs(store: MetadataStore, entity: Entity) -> dict[str, str]:
 
 
 async def _refuse_running(store: MetadataStore, entity: Entity, verb: str) -> None:
-    """Raise ConfigError if a broker that owns the configs is running: it would not check them."""
+    """Raise ConfigError if a broker that owns the configs is running, because it would not check
+    them.
+    """
     node = await store.read(layout.BROKER_IDS)
     running = [] if node is None else list(node.children)
     if entity.name == DEFAULT and running:

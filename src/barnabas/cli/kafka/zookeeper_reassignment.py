@@ -143,7 +143,7 @@ def _place_state(place: Place, target: str) -> str:
 
 
 async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
-    """Remove the throttle from all brokers; which ones took part is no longer known."""
+    """Remove the throttle from all brokers, because it is no longer known which ones took part."""
     brokers, topics = sorted(await racks_of(admin)), sorted({name.topic for name in plan})
     # 2.3.1 prints "Throttle was removed." only if there was one.
     names = {*BROKER_SETTINGS, *TOPIC_SETTINGS}
@@ -163,7 +163,9 @@ async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
 async def _has_any(
     admin: Admin, resources: Iterable[ConfigResource], names: Collection[str]
 ) -> bool:
-    """Return whether any of these configs is set on any of the resources itself."""
+    """Return whether any of these configs is set on one of the resources itself, rather than
+    inherited.
+    """
     for resource in resources:
         for each in await admin.describe_configs(resource):
             if each.name in names and each.source in _OWN:

@@ -57,7 +57,9 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Set the rights. Like Kafka's tool, print only a warning, if the tree is not a cluster's."""
+    """Set the rights. Like Kafka's tool, print nothing but a warning if the tree does not belong to
+    a cluster.
+    """
     is_secure = _is_secure(given)
     # Connect like a broker, so that the brokers' credentials own the nodes.
     settings = _settings(given)._replace(is_protected=is_secure)

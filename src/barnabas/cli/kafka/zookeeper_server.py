@@ -27,7 +27,7 @@ def _explain(given: Given) -> list[Line]:
 
 
 def _run_start(given: Given) -> int:
-    """Run the server until it is stopped or, with -daemon, in the background."""
+    """Run the server until it is stopped, or start it in the background with -daemon."""
     if len(given.others) != 1:
         raise BadCommandLine(
             "USAGE: zookeeper-server-start.sh [-daemon] zookeeper.properties (`barnabas "

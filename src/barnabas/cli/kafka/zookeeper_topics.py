@@ -176,7 +176,7 @@ def _heading(topic: TopicDescription, own: Sequence[str], is_marked: bool) -> st
 
 
 def _partitions(topic: TopicDescription, filters: Filters, is_marked: bool) -> list[str]:
-    # The mark is part of any heading, or else of the partition's line.
+    # The mark is part of the heading if there is one, and otherwise of the partition's line.
     mark = "\tMarkedForDeletion: true" if is_marked and any(filters) else ""
     return [
         f"\tTopic: {topic.name}\tPartition: {each.partition}\tLeader: {each.leader}\t"

@@ -86,9 +86,9 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
 
 
 async def close_server(settings: Settings) -> None:
-    """Make the brokers the owners of a ZooKeeper that only this cluster uses, with all its nodes.
-    Does nothing if the root is closed, since it must have been closed before the brokers created
-    anything. Raises ConfigError or MetadataError.
+    """Make the brokers the owners of all nodes in a ZooKeeper that only this cluster uses. This
+    does nothing if the root is already closed, because it must have been closed before the brokers
+    created any node. Raises ConfigError or MetadataError.
     """
     async with _open_store(settings) as store:
         if await store.is_open_to_all("/"):

@@ -1,7 +1,7 @@
 """Determines where a command reads the metadata tree: in ZooKeeper, or in a broker's own directory.
 
-As for a broker, it is ZooKeeper if the settings specify one, or else the log directories. Settings
-are read from a properties file, then the environment, then the command line.
+As for a broker, the tree is in ZooKeeper if the settings specify one, and otherwise in the log
+directories. Settings are read from a properties file, then the environment, then the command line.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterato
 
 
 async def open_zookeeper(settings: Settings, *, makes_chroot: bool = False) -> MetadataStore:
-    # The client is slow to import, and most commands do without it.
+    # The client is slow to import, and most commands do not need it.
     from barnabas.cluster.zookeeper import ZooKeeperStore
 
     return await ZooKeeperStore.open(settings, makes_chroot=makes_chroot)

@@ -210,7 +210,8 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
-    # The first broker is random, as for a new topic, or all proposals would favour the same one.
+    # As for a new topic, the first broker is random. Otherwise, all proposals would favour the same
+    # one.
     plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [
@@ -285,7 +286,7 @@ async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
 
 
 async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
-    """Clear every broker's throttle; which ones took part is no longer known."""
+    """Clear the throttles of all brokers, because it is no longer known which ones took part."""
     named = {broker for brokers in wanted.values() for broker in brokers}
     brokers = sorted(named | (await racks_of(admin)).keys())
     topics = sorted({name.topic for name in wanted} & {name.topic for name in actual})

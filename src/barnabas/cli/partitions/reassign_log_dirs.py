@@ -114,7 +114,8 @@ async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError
                     f"replica {name} with broker {broker_id} "
                 )
         is_over = asyncio.get_running_loop().time() >= ends_at_s
-        # REPLICA_NOT_AVAILABLE means that the broker lacks the replica so far. Return other errors.
+        # REPLICA_NOT_AVAILABLE means that the broker does not have the replica yet. Return other
+        # errors.
         is_final = not all(isinstance(error, ReplicaNotAvailable) for error in failed.values())
         if not failed or is_over or is_final:
             return failed

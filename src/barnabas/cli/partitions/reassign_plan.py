@@ -65,7 +65,9 @@ def read_log_dirs(text: str) -> LogDirs:
 
 
 def _log_dirs(name: TopicPartition, entry: Mapping[str, Any]) -> list[str]:
-    """Return a directory for each replica, or none at all."""
+    """Return the directory of each replica, or an empty list if the entry has none. Raises
+    BadPlan.
+    """
     found = entry.get("log_dirs") or []
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise BadPlan(f'partition {name}: "log_dirs" is not a list of paths')
@@ -127,7 +129,7 @@ def propose(
     """Assign each topic to these brokers as if it were new, with its current replication factor.
     Raises InvalidReplicationFactor if there are too few brokers.
     """
-    # Place replicas as the controller does for a new topic, so that they are as evenly distributed.
+    # Place replicas like the controller does for a new topic, to distribute them just as evenly.
     return {
         TopicPartition(topic.name, number): tuple(brokers)
         for topic in topics

@@ -140,8 +140,8 @@ class Watch:
         live: Collection[int],
         ends: Ends,
     ) -> Look:
-        """Return the current rows, and the changes since the last poll, of which the first call has
-        none.
+        """Return the current rows, and the changes since the last poll. The first call returns no
+        changes.
         """
         rows, changes = [], []
         for topic in topics:

@@ -1,7 +1,8 @@
 """Collects the latencies of many records in little memory, and formats them as lines. Pure.
 
-Latencies are counted in steps of a tenth of a millisecond. Percentiles are therefore this precise
-for any number of records; the average and the maximum are exact. Adding counts merges windows.
+Latencies are counted in steps of a tenth of a millisecond. Percentiles have this precision for any
+number of records; the average and the maximum are exact. Two windows are merged by adding their
+counts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _SHARES = (("50th", 0.5), ("95th", 0.95), ("99th", 0.99), ("99.9th", 0.999))
 
 
 class Latencies:
-    """Counts latencies in tenths of a millisecond. Memory grows with their spread only."""
+    """Counts latencies in tenths of a millisecond. Memory use grows only with their spread."""
 
     def __init__(self) -> None:
         self._steps: Counter[int] = Counter()

@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 MOST_RECORDS = 4_096  # the size of a batch
 
 _FEWEST = 32
-_FEWEST_KEYED = 1_000  # the number of values from which numpy pays off
+_FEWEST_KEYED = 1_000  # numpy is worthwhile from this number of values on
 _RECORD_OVERHEAD_BYTES = 100
 _PER_RECORD = frozenset(
     {
@@ -55,8 +55,8 @@ class BlockSender:
         self._takes_keys = find_spec("numpy") is not None
 
     def takes(self, values: Sequence[bytes], keys: Sequence[bytes] | None) -> bool:
-        """Return whether there are many values, none too large for a batch. Few values mean a slow
-        pipe, for which the producer should collect them for `linger.ms`.
+        """Return whether there are many values and none is too large for a batch. If there are only
+        a few, the input is a slow pipe, and the producer should collect values for `linger.ms`.
         """
         if keys is None:
             return len(values) >= _FEWEST and max(map(len, values)) <= self._batch_bytes

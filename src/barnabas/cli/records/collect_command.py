@@ -276,7 +276,7 @@ def _shipment(servers: str, paths: Sequence[str], given: Mapping[str, Any]) -> S
         servers,
         given["topic"],
         given["name"] or _name_of_machine(is_shown=_has_positions(paths, given)),
-        # The host in the record headers, whatever the collector's name.
+        # The record headers contain this host, whatever the collector's name is.
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),

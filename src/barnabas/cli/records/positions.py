@@ -265,7 +265,7 @@ class Ends:
     """Determines the offset at which to stop in each assigned partition."""
 
     def __init__(self, consumer: Consumer, to_ms: int | None) -> None:
-        """`to_ms`: end before the first record at or after this time; None: at the log end."""
+        """End before the first record at or after `to_ms`, or at the log end if it is None."""
         self._consumer = consumer
         self._to_ms = to_ms
         self._ends: dict[TopicPartition, int] = {}

@@ -15,7 +15,9 @@ class Silence:
     """
 
     def __init__(self, consumer: Consumer, limit_ms: int | None, join_ms: int) -> None:
-        """`join_ms`: the extra time for a private group; 0: joining counts as silence."""
+        """`join_ms` is the extra time for a private group. If it is 0, joining counts as
+        silence.
+        """
         self._consumer = consumer
         self._limit_ms = limit_ms
         self._join_ms = join_ms

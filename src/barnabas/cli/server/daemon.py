@@ -1,9 +1,9 @@
 """Implements `barnabas server start -daemon`, which starts a broker that outlives the shell.
 
-The command ends when the broker is ready or has failed; in the latter case, with the broker's
-output and exit code. Afterwards, the broker logs to a file beside its first log directory, never in
-it: clients could make the log fill the disk for records, and Kafka's tools treat all files in a log
-directory as their own.
+The command ends when the broker is ready or has failed. If it has failed, the command prints the
+broker's output and ends with its exit code. Afterwards, the broker logs to a file beside its first
+log directory, never in it: clients could make the log fill the disk for records, and Kafka's tools
+treat all files in a log directory as their own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
     """Start the broker that these arguments describe, logging to `output`, and return the exit
     code. Raises OSError.
     """
-    with suppress(FileExistsError):  # perhaps a file: opening a file under it raises that error
+    with suppress(FileExistsError):  # if the parent is a file, opening the log below fails
         output.parent.mkdir(parents=True, exist_ok=True)
     # Append: the log of an earlier run often shows why the broker is being restarted.
     with output.open("ab") as file:

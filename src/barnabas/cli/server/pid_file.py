@@ -52,7 +52,7 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
     use the directory.
     """
     found = read_pid_file(directory)
-    # If two brokers want the directory, its lock decides, not this file.
+    # If two brokers want the directory, its lock decides which one gets it, not this file.
     if found is not None and found.is_alive:
         return False
     pid = os.getpid() if process is None else process

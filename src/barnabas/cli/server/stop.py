@@ -1,5 +1,5 @@
-"""Implements `barnabas server stop`, like `kafka-server-stop.sh`, but it waits and picks one of
-several.
+"""Implements `barnabas server stop`. Unlike `kafka-server-stop.sh`, it stops only one broker, and
+waits until that broker has ended.
 
 On SIGTERM, a broker stops cleanly: it flushes its logs and marks its directories clean. The signal
 is sent only if the process is certainly a broker, because another process may have reused the id.

@@ -1,7 +1,7 @@
 """Counts, for `verify`, the output rows for each offset of a source. Pure.
 
-Counts take one byte per offset, and are stored in chunks. A chunk whose bytes are all equal is
-stored as a single number, which happens soon if a topic was copied in order.
+Counts take one byte per offset, and are stored in chunks. If all bytes of a chunk are equal, it is
+stored as a single number. This happens early if a topic was copied in order.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ async def compare(wanted: Wanted, progress: Progress) -> Verdict:
 
 
 def is_table(sink: str) -> bool:
-    return "/" in sink  # which no topic name contains
+    return "/" in sink  # a topic name never contains a slash
 
 
 class _Comparison:

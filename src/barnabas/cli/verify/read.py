@@ -190,7 +190,7 @@ def values_of_rows(rows: pa.RecordBatch, column: str) -> list[bytes | None]:
 
 def _own_filesystem(path: str) -> Any:
     """Return Arrow's own file system for a directory, or None for an object store. Threads that
-    read through deltalake's may abort a process that is about to exit (pyarrow 26).
+    read through deltalake's file system may abort a process that is about to exit (pyarrow 26).
     """
     from pyarrow import fs
 

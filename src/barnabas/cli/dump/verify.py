@@ -3,8 +3,8 @@
     .log         every batch is complete with the right checksum; offsets and epochs never decrease
     .index       entries rise; each points to a batch, and its offset is a batch's last one
     .timeindex   entries rise; each has the largest timestamp up to the batch that its offset ends
-    .txnindex    entries rise; each has an ABORT marker of its producer in the log .snapshot    the
-    checksum
+    .txnindex    entries rise; each has an ABORT marker of its producer in the log
+    .snapshot    the checksum
 
 The index files are compared with the `.log` of the same name. It is read once from start to end, so
 memory use does not grow with the log. Missing index entries are not reported, because the entries

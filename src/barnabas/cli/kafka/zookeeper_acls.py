@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROPERTIES: Final = "authorizer-properties"
 _CLASS, _TLS_FILE = "authorizer", "zk-tls-config-file"
-_CLASSES: Final = (ACL_AUTHORIZER, "kafka.security.auth.SimpleAclAuthorizer")  # the latter until 2.4
+_CLASSES: Final = (ACL_AUTHORIZER, "kafka.security.auth.SimpleAclAuthorizer")  # the latter till 2.4
 _PREFIX: Final = "authorizer."
 _URL: Final = "zookeeper.url"  # the authorizer's name for zookeeper.connect
 

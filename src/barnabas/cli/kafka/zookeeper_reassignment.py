@@ -163,9 +163,7 @@ async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
 async def _has_any(
     admin: Admin, resources: Iterable[ConfigResource], names: Collection[str]
 ) -> bool:
-    """Return whether any of these configs is set on one of the resources itself, rather than
-    inherited.
-    """
+    """Return whether any of these configs is set on any of the resources itself."""
     for resource in resources:
         for each in await admin.describe_configs(resource):
             if each.name in names and each.source in _OWN:

@@ -40,7 +40,7 @@ _FACTOR = "offsets.topic.replication.factor"
 
 class Limits(NamedTuple):
     max_messages: int | None
-    timeout_ms: int | None # the longest time without records
+    timeout_ms: int | None  # the longest time without records
 
 
 @click.command()

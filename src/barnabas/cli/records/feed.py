@@ -25,12 +25,12 @@ class Block(NamedTuple):
     """Holds records from one file, in order: plain values, values with keys, or parsed records."""
 
     name: str
-    number: int  # the first line's number, or 0 if the whole file is one record
+    number: int  # of the first line, or 0 if the whole file is one record
     size_bytes: int  # the number of bytes read for this block
     values: list[bytes]
     records: list[ProducerRecord]
-    problem: BadLine | None = None  # the error in the line after these records, which ends the input
-    keys: list[bytes] | None = None  # the keys of the values, if they have any
+    problem: BadLine | None = None  # in the line after these records; ends the input
+    keys: list[bytes] | None = None  # of `values`
 
 
 class LineFeed:

@@ -7,8 +7,9 @@ not be one that compiles them.
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.kit import foreign
@@ -33,23 +34,33 @@ def require_newest() -> list[Path]:
 
 
 def command(require: Callable[[], list[Path]], program: Path = SOURCE) -> Command:
-    """Compiles that program, which may use `JavaClient`, and starts it."""
+    """Starts that program, which may use `JavaClient`. What is compiled of it is kept, since many
+    processes run the same and each compilation takes two seconds of CPU time."""
 
-    def compile_for(directory: Path) -> list[str]:
+    def start(_: Path) -> list[str]:
         java, compiler, jars = require()
-        class_path = ":".join(map(str, sorted(jars.glob("*.jar"))))
-        start = [str(java), *FRUGAL, "-jar", str(compiler), "-nowarn", "--release", "11"]
-        sources = sorted({str(SOURCE), str(program)})
-        compiled = subprocess.run(
-            [*start, "-classpath", class_path, "-d", str(directory), *sources],
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_SECONDS,
+        sources = sorted({SOURCE, program})
+        content = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+        classes = foreign.cached(
+            f"{jars.name}-{program.stem}-{content}",
+            lambda directory: _compile([java, compiler, jars], sources, directory),
         )
-        assert compiled.returncode == 0, compiled.stdout + compiled.stderr
-        return [str(java), *FRUGAL, "-cp", f"{directory}:{jars}/*", program.stem]
+        return [str(java), *FRUGAL, "-cp", f"{classes}:{jars}/*", program.stem]
 
-    return compile_for
+    return start
+
+
+def _compile(parts: Sequence[Path], sources: Sequence[Path], directory: Path) -> None:
+    java, compiler, jars = parts
+    class_path = ":".join(map(str, sorted(jars.glob("*.jar"))))
+    run = [str(java), *FRUGAL, "-jar", str(compiler), "-nowarn", "--release", "11"]
+    compiled = subprocess.run(
+        [*run, "-classpath", class_path, "-d", str(directory), *map(str, sources)],
+        capture_output=True,
+        text=True,
+        timeout=COMPILE_SECONDS,
+    )
+    assert compiled.returncode == 0, compiled.stdout + compiled.stderr
 
 
 measure = ProcessClient(f"java-{foreign.KAFKA_VERSION}", command(require_measure))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.kit import foreign
 from tests.kit.clients.java_client import FRUGAL
+from tests.kit.clients.kafka_tools import mapped_classes
 from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_process import ClusterProcess
 from tests.kit.processes.ready_brokers import wait_for_members
@@ -59,7 +60,8 @@ class KafkaProcess:
         (self._directory / "server.properties").write_text("\n".join(settings) + "\n")
         (self._directory / "log4j.properties").write_text(_LOG4J)
         command = [
-            *(str(self._java), *FRUGAL, "-cp", f"{self._jars}/*"),
+            *(str(self._java), *FRUGAL, *([] if jars else mapped_classes())),
+            *("-cp", f"{self._jars}/*"),
             f"-Dlog4j.configuration=file:{self._directory}/log4j.properties",
             *("kafka.Kafka", str(self._directory / "server.properties")),
         ]

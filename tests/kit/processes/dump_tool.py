@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.kit import foreign
+from tests.kit.clients.java_client import FRUGAL
 
 KINDS = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 SOURCE = Path(__file__).with_name("DumpEach.java")
@@ -24,7 +25,7 @@ class Tool:
         self._directory = directory
         compiler = str(foreign.require_java_compiler())
         class_path = os.pathsep.join(map(str, sorted(self._jars.glob("*.jar"))))
-        compile_it = [self._java, "-jar", compiler, "-nowarn", "--release", "17"]
+        compile_it = [self._java, *FRUGAL, "-jar", compiler, "-nowarn", "--release", "17"]
         subprocess.run(
             [*compile_it, "-classpath", class_path, "-d", str(directory), str(SOURCE)],
             check=True,
@@ -37,7 +38,8 @@ class Tool:
         options = f"{option}\t" if option else ""
         script.write_text("".join(f"{options}--files\t{path}\n" for path in files))
         class_path = f"{self._directory}{os.pathsep}{self._jars}/*"
-        command = [self._java, "-Dfile.encoding=UTF-8", "-cp", class_path, "DumpEach", str(script)]
+        start = [self._java, *FRUGAL, "-Dfile.encoding=UTF-8", "-cp", class_path]
+        command = [*start, "DumpEach", str(script)]
         done = subprocess.run(command, capture_output=True, check=True, timeout=TIMEOUT_S)
         rest = done.stdout
         for _ in files:

@@ -16,14 +16,14 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from barnabas_pipeline.session import SHORT_LIVED
 from pyspark_barnabas.java import provide_java
+from tests.kit.pipeline import class_archive
 from tests.kit.processes.broker_process import free_port
 from tests.kit.waiting import wait_until
 
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 # Each of these JVMs lives for seconds; executors inherit the environment of their worker.
-_JAVA = {"JAVA_TOOL_OPTIONS": SHORT_LIVED["spark.driver.extraJavaOptions"]}
+_JAVA = {"JAVA_TOOL_OPTIONS": class_archive.options()}
 
 
 class SparkCluster:

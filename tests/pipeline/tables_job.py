@@ -24,6 +24,7 @@ from barnabas_pipeline.one_pass import OnePass, Outcome
 from barnabas_pipeline.tables import Tables
 from pyspark_barnabas.delta.compaction import Compacted, compact
 from pyspark_barnabas.delta.options import DeltaOptions
+from tests.kit.effort import rounds
 from tests.kit.pipeline.table_batches import ALL, in_tasks, taken
 from tests.kit.pipeline.web_records import mixed
 
@@ -32,7 +33,7 @@ MERGED_EVERY = 2  # batches
 TOPIC = "dead"
 STEPS = (
     "behind a task",
-    *(f"behind {name}" for name in ALL),
+    *(f"behind {name}" for name in [*ALL][:: rounds(3, in_soak=1)]),
     "before the dead letters",
     "behind the dead letters",
     *(f"behind the merge of {next(iter(some))}" for some in (BEHAVIOUR.growing, BEHAVIOUR.merged)),

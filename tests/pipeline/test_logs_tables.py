@@ -16,6 +16,7 @@ from barnabas_pipeline.logs.generator import generate
 from barnabas_pipeline.one_pass import OnePass, outcome, with_rows_written
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tables import Tables
+from tests.kit.effort import rounds
 from tests.kit.pipeline.grouping import accuracy
 from tests.kit.pipeline.log_records import KNOWN, QUERY, contents, in_tasks, records, send, write
 
@@ -70,6 +71,7 @@ def test_sp_2_templates_do_not_depend_on_tasks(tmp_path: Path, whole: Path) -> N
         assert contents(directory) == expected
 
 
+@pytest.mark.repeated
 def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, whole: Path) -> None:
     """SP-3: nothing of it is seen, and its replay, with other tasks, ends as if there was none."""
     expected, last = contents(whole), BATCHES - 1
@@ -77,7 +79,7 @@ def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, wh
     for number, batch in enumerate(batches()[:last]):
         write(Tables(begun, LOGS), number, batch, send)
     before, names = contents(begun), list(LOGS.all)
-    for committed in range(len(names) + 1):
+    for committed in range(0, len(names) + 1, rounds(2, in_soak=1)):
         directory = tmp_path / f"cut-{committed}"
         shutil.copytree(begun, directory)
         tables = Tables(directory, LOGS)

@@ -13,7 +13,6 @@ import pytest
 from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.offsets import LATEST
 from barnabas_pipeline.behaviour.generator import generate
-from barnabas_pipeline.session import SHORT_LIVED
 from tests.kit.pipeline.table_batches import accounts_in
 from tests.kit.processes.cluster_load import leader_of
 from tests.kit.processes.local_cluster import LocalCluster, local_cluster
@@ -96,13 +95,9 @@ def log_end(servers: str, partition: int) -> int:
 
 
 @pytest.mark.timeout(1200)
-def test_leaders_are_killed_while_the_pipeline_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leaders_are_killed_while_the_pipeline_reads(tmp_path: Path) -> None:
     """SP-2, SP-4, RE-10: collector, streaming source and sink go on at the new leaders; every line
     is counted once. The first kill comes when a batch is planned and not yet read."""
-    # A service's Java would compile everything twice, for a life that is not before it here.
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", SHORT_LIVED["spark.driver.extraJavaOptions"])
     with stage(tmp_path) as (cluster, command), busy(command.log) as server:
         process = command.start("--service", "--bootstrap-servers", cluster.servers)
 

@@ -29,6 +29,7 @@ from barnabas_pipeline.places import dead_letters
 from barnabas_pipeline.tables import Tables
 from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.token import NotExactlyOnce
+from tests.kit.effort import rounds
 from tests.kit.pipeline.delta_tables import age
 from tests.kit.pipeline.table_batches import (
     ALL,
@@ -129,13 +130,14 @@ def test_others_read_the_tables(whole: Path) -> None:
     assert pl.read_delta(str(whole / "traffic"))["hits"].sum() == HITS * BATCHES
 
 
+@pytest.mark.repeated
 def test_a_process_that_reads_tables_ends_in_order(whole: Path) -> None:
     """And neither aborts nor hangs, which threads of Arrow's that go on reading made it do."""
     program = (
         "import sys; from pathlib import Path; from tests.kit.pipeline.table_batches import *;"
         " snapshot_of(Path(sys.argv[1]))"
     )
-    for _ in range(6):
+    for _ in range(rounds(3, in_soak=6)):
         done = subprocess.run(
             [sys.executable, "-c", program, str(whole)], capture_output=True, timeout=60
         )

@@ -62,8 +62,10 @@ def check(servers: str, directory: Path, batches: int) -> None:
     }
 
 
+@pytest.mark.repeated
 def test_sp_3_killed_at_each_step(servers: str, tmp_path: Path) -> None:
-    """SP-3: each time in a batch behind which small files are merged."""
+    """SP-3: each time in a batch behind which small files are merged. Of the tables every third,
+    and each of them in `make soak`; test_tables.py has each cut without a process."""
     directory, batches = tmp_path / "query", 0
     for step in STEPS:
         batches += MERGED_EVERY

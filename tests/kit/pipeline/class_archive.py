@@ -23,12 +23,19 @@ _OPTIONS = "SPARK_SUBMIT_OPTS"  # Spark's start script passes them to the JVM
 _MOST_S = 600
 QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 """Java is not to say that an archive does not fit."""
+# Every session of the tests is short, a service's too: see `SHORT_LIVED` of the pipeline.
+_FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:-DontCompileHugeMethods", "-XX:+UseSerialGC")
+
+
+def options() -> str:
+    """Those of each JVM that Spark starts; they map the archive, if there is one."""
+    mapped = [f"-XX:SharedArchiveFile={ARCHIVE}", *QUIET] if ARCHIVE.exists() else []
+    return " ".join([*_FRUGAL, *mapped])
 
 
 def use() -> None:
-    """Let every Spark of this process and its children use the archive, if there is one."""
-    if ARCHIVE.exists():
-        os.environ.setdefault(_OPTIONS, f"-XX:SharedArchiveFile={ARCHIVE} {' '.join(QUIET)}")
+    """Let every Spark of this process and its children start as a short-lived one."""
+    os.environ.setdefault(_OPTIONS, options())
 
 
 def main() -> None:
@@ -36,9 +43,9 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory(prefix="barnabas-classes-") as name:
         written = Path(name) / ARCHIVE.name
-        options = f"-XX:ArchiveClassesAtExit={written} {' '.join(QUIET)}"
+        archived = " ".join([*_FRUGAL, f"-XX:ArchiveClassesAtExit={written}", *QUIET])
         job = [sys.executable, "-m", "tests.kit.pipeline.class_archive", name]
-        done = subprocess.run(job, env={**os.environ, _OPTIONS: options}, stdout=subprocess.PIPE)
+        done = subprocess.run(job, env={**os.environ, _OPTIONS: archived}, stdout=subprocess.PIPE)
         done.check_returncode()
         # The JVM outlives the process that started it, and writes the archive as it exits.
         with suppress(psutil.NoSuchProcess):

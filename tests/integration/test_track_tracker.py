@@ -20,13 +20,14 @@ from tests.kit.processes.track_server import Tracking, records, tracking
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Request
 
 pytestmark = pytest.mark.slow
 
 MOST_BYTES = 3 * 1024
 # A browser waits up to a minute between two tries.
 DRAINED_S = 180.0
+ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,10 @@ def test_what_a_visitor_does_becomes_events(
     page = visitors.open("first")
     visitors.buy(page, 2)
     page.click("#plain")
-    page.click("label")  # the browser then clicks on the input, too
+    # The browser then clicks on the input, too. `page.click` would click on that alone.
+    box = page.locator("label").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] - 5, box["y"] + 5)
     page.evaluate("history.pushState({}, '', '/product?utm_campaign=spring')")
     page.evaluate("history.replaceState({}, '', '/product?utm_campaign=spring#reviews')")
     page.evaluate("barnabas.track('search', {words: ['red', 'shoe'], results: 3})")
@@ -162,6 +166,58 @@ def test_who_asks_not_to_be_followed_is_counted_without_ids(
     found = [each for id_, each in events(servers).items() if id_ not in before]
     assert [each for each in found if "visitor" in each or "session" in each] == []
     context.close()
+
+
+def test_only_one_of_two_tabs_sends_an_event(visitors: Visitors) -> None:
+    sent: list[str] = []
+    visitors.context.on("requestfinished", lambda request: sent.extend(ids_in(request)))
+    pages = [visitors.open(tab) for tab in ("left", "right")]
+    for _ in range(3):
+        visitors.context.set_offline(True)
+        for page in pages:
+            visitors.buy(page, 3)
+        visitors.context.set_offline(False)  # both tabs hear of it, and have all events
+        wait_until(lambda: is_sent(pages[0]))
+    assert len(sent) >= 2 + 18
+    assert [id_ for id_, count in Counter(sent).items() if count > 1] == []
+
+
+def test_the_last_events_are_sent_while_the_last_page_closes(
+    servers: str, visitors: Visitors
+) -> None:
+    before = events(servers)
+    page = visitors.open("closed")
+    visitors.buy(page, 3)
+    page.close(run_before_unload=True)
+    wait_until(lambda: len(bought(events(servers), before)) == 3)
+
+
+def ids_in(request: Request) -> list[str]:
+    """Return the ids of the events in a request of the tracker."""
+    if request.method != "POST":
+        return []
+    return [each["id"] for each in json.loads(request.post_data or "")["events"]]
+
+
+@pytest.mark.parametrize(
+    ("status", "is_kept"),
+    [(400, False), (413, False), (415, False), (403, True), (408, True), (429, True), (503, True)],
+)
+def test_only_events_that_can_never_be_accepted_are_dropped(
+    visitors: Visitors, status: int, is_kept: bool
+) -> None:
+    """A proxy in front of the server may answer with any status."""
+    page = visitors.context.new_page()
+    page.route("**/v1/events", lambda route: route.fulfill(status=status, headers=ANY_ORIGIN))
+    with page.expect_response("**/v1/events"):
+        visitors.open("answered", page)
+    if not is_kept:
+        wait_until(lambda: is_sent(page))
+        return
+    with page.expect_response("**/v1/events"):
+        assert not is_sent(page)
+    page.unroute("**/v1/events")
+    wait_until(lambda: is_sent(page))
 
 
 def test_the_examples_of_the_page_work(

@@ -88,8 +88,9 @@ class Visitors:
         self.clicks: dict[str, int] = {}
         self._shop = shop
 
-    def open(self, tab: str) -> Page:
-        page = self.context.new_page()
+    def open(self, tab: str, page: Page | None = None) -> Page:
+        """Visit the shop, by default in a new page. The tab must have a name of its own."""
+        page = page or self.context.new_page()
         page.goto(f"{self._shop.origin}/?tab={tab}")
         self.clicks[tab] = 0
         return self.see(page)

@@ -23,15 +23,17 @@ _HEADERS: Final = {
 }
 # Blank lines and comments on their own lines, and indentation.
 _UNSENT: Final = re.compile(rb"^\s*(?://.*\n)?", re.MULTILINE)
+# After these, a line end means nothing.
+_JOINED: Final = re.compile(rb"(?<=[{(,;])\n")
 
 
 def compact(source: bytes) -> bytes:
-    """Return a script without its comments and indentation, which visitors would have to load.
+    """Return a script without its comments, its indentation and most line ends, which visitors
+    would have to load.
 
-    Only comments on their own lines are removed. No text of the script may have a line that begins
-    with `//`.
+    Comments must be on their own lines, and no text of the script may contain a line end.
     """
-    return _UNSENT.sub(b"", source)
+    return _JOINED.sub(b"", _UNSENT.sub(b"", source))
 
 
 class PageScript:

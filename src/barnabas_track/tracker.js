@@ -1,6 +1,7 @@
 // Sends what visitors of a page do to `barnabas track serve`. docs/tracking.md describes its use.
 //
-// The server leaves out comments on their own lines, and indentation, when it serves this file.
+// The server leaves out comments and indentation when it serves this file, so comments need lines of
+// their own.
 (() => {
   const script = document.currentScript;
   if (window.barnabas || !script || !/^http/.test(location.protocol)) return;
@@ -22,6 +23,7 @@
   };
   const local = storage("localStorage");
   const disk = isPrivate ? null : local;
+  const tab = storage("sessionStorage");
   const memory = {};
   const write = (where, key, value) => {
     try {
@@ -78,14 +80,14 @@
             lock ? send() : schedule(2e3))
         : send());
     } catch {
-      schedule((1e3 << Math.min(failures++, 6)) * (0.5 + Math.random() / 2));
+      sending = [];
+      schedule((1e3 << Math.min(failures++, 6)) * (1 - Math.random() / 2));
     }
-    sending = [];
   };
   const send = async () => {
     const [keys, body] = pack(queued().slice(0, 100));
-    if (!keys[0]) return;
     sending = keys;
+    if (!keys[0]) return;
     const response = await fetch(endpoint, {
       method: "POST",
       body,
@@ -122,7 +124,7 @@
       name: clean(name, 64),
       url: url?.slice(0, 2048),
       visitor: keptId(disk, "barnabas.visitor"),
-      session: keptId(disk && storage("sessionStorage"), "barnabas.session"),
+      session: keptId(disk && tab, "barnabas.session"),
       properties,
       ...more,
     });
@@ -158,7 +160,7 @@
       referrer: /^http/.test(referrer) ? referrer.slice(0, 2048) : "",
       campaign: campaign ? clean(campaign) : undefined,
       screen: `${screen.width}x${screen.height}`,
-      language: navigator.language,
+      language: navigator.language || undefined,
     });
     // Once the page has its layout, so that reading it is cheap.
     setTimeout(measure);
@@ -184,7 +186,7 @@
     const marked = target.closest?.("[data-track]");
     if (!marked || button > 1) return;
     // After a click on a label, browsers make one on its input.
-    const { control } = target.closest("label") || {};
+    const control = target.closest("label")?.control;
     if (control != target && marked.contains(control)) return;
     const properties = {};
     for (const key in marked.dataset)
@@ -295,16 +297,14 @@
   window.barnabas = {
     track: (name, properties) => add(name, properties),
     consent: (isGiven) => {
+      const isNew = isGiven && !isAllowed;
+      isAllowed = isGiven;
       write(local, "barnabas.consent", +isGiven);
-      if (isGiven && !isAllowed) {
-        isAllowed = true;
-        look((url = undefined));
-      }
+      if (isNew) look((url = undefined));
       if (!isGiven) {
-        isAllowed = false;
         queued().map(remove);
         remove("barnabas.visitor");
-        storage("sessionStorage")?.removeItem("barnabas.session");
+        tab?.removeItem("barnabas.session");
       }
     },
   };

@@ -320,3 +320,6 @@ def make_trouble(trouble: Trouble, name: str) -> None:
     first.bring_to_front()
     first.click("#basket")
     visitors.buy(visitors.see(first), times)
+    # Their last events are left to the next round's pages.
+    first.close()
+    second.close()

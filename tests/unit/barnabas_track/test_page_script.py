@@ -6,5 +6,5 @@ from barnabas_track.page_script import compact
 
 
 def test_comments_and_indentation_are_left_out() -> None:
-    source = b"// a\n\n  // b\n  // c\n  one(); // d\n\tconst url = 'https://x';\n"
-    assert compact(source) == b"one(); // d\nconst url = 'https://x';\n"
+    source = b"// a;\n\n  // b\n  one(\n\t2);\n  // c\n  const url = 'https://x'\n  three();\n"
+    assert compact(source) == b"one(2);const url = 'https://x'\nthree();"

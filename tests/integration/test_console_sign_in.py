@@ -161,7 +161,7 @@ def test_changes_are_decided_and_logged_by_user(console: WebConsole) -> None:
 
 def test_without_a_session_nothing_is_shown(console: WebConsole) -> None:
     assert console.ask("/").status == 200
-    assert console.ask("/api/session").json == {"required": True, "user": ""}
+    assert console.ask("/api/session").json == {"required": True, "user": "", "ended": ""}
     for cookie in ("", "x=1", f"barnabas-console-{console.port}=guessed"):
         for path in ("overview", "topics/of-bob/messages", "events/stream", "actions", "nothing"):
             answer = console.ask(f"/api/{path}", Cookie=cookie)

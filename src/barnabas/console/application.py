@@ -115,7 +115,7 @@ def web_application(answers: Mapping[str, Answer], watch: ClusterWatch | None) -
 
 
 async def _no_session(_: Request) -> Response:
-    return json_response(Session(required=False, user=""))
+    return json_response(Session(required=False, user="", ended=""))
 
 
 async def _no_actions(_: Request) -> Response:

@@ -9,9 +9,10 @@ import click
 
 from barnabas.cli.complaint import warn
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.options import run_client
+from barnabas.cli.options import Duration, run_client
 from barnabas.console.pipeline_api import MOST_FOLDERS
 from barnabas.console.server import Address, Mode, is_local, serve
+from barnabas.console.sign_in.admission import Lifetime
 
 DEFAULT_PORT: Final = 8080
 
@@ -57,6 +58,24 @@ DEFAULT_PORT: Final = 8080
     help="Let each browser sign in with a user and a password of the cluster, whose ACLs then "
     "decide what it sees and does. Needs SASL with PLAIN or SCRAM.",
 )
+@click.option(
+    "--session-idle",
+    "idle_s",
+    type=Duration(),
+    default="30m",
+    show_default=True,
+    metavar="TIME",
+    help="With --sign-in, end a session after this time without a request.",
+)
+@click.option(
+    "--session-length",
+    "longest_s",
+    type=Duration(),
+    default="12h",
+    show_default=True,
+    metavar="TIME",
+    help="With --sign-in, end every session after this time.",
+)
 @bootstrap_server
 def console(
     port: int,
@@ -65,6 +84,7 @@ def console(
     pipelines: tuple[Path, ...],
     signs_in: bool,
     servers: str,
+    **seconds: float,
 ) -> None:
     """Serve a web page that shows a cluster: the problems that need attention, and its brokers,
     topics, messages, groups, transactions, events and ACLs.
@@ -104,7 +124,7 @@ def console(
             f"--host {host}: everyone who can reach this address {does} the cluster and its "
             "messages, without authentication",
         )
-    mode = Mode(client_options(), may_write, pipelines, signs_in)
+    mode = Mode(client_options(), may_write, pipelines, signs_in, Lifetime(**seconds))
     run_client(serve(servers, mode, Address(host, port), _report), None)
 
 

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from barnabas.console.application import application
 from barnabas.console.guard import LOCAL_NAMES, Guard
 from barnabas.console.race import race
+from barnabas.console.sign_in.admission import Lifetime
 from barnabas.console.sign_in.door import Door
 from barnabas.console.watch import ClusterWatch
 from barnabas.errors import ConfigError
@@ -45,6 +46,8 @@ class Mode(NamedTuple):
     """Whether users sign in with their own user name and password, which replace those in the
     options.
     """
+    lifetime: Lifetime = Lifetime()
+    """How long the sessions of signed-in users last."""
 
 
 async def serve(
@@ -66,9 +69,8 @@ async def serve(
         served: ClusterWatch | Door
         if mode.signs_in:
             # Browsers send a cookie to all ports of a host, so the cookie's name contains the port.
-            served = Door(
-                servers, mode.options, f"barnabas-console-{port}", may_write=mode.may_write
-            )
+            cookie = f"barnabas-console-{port}"
+            served = Door(servers, mode.options, cookie, mode.lifetime, may_write=mode.may_write)
             app: ASGIApp = Guard(served, names, may_write=mode.may_write, signs_in=True)
         else:
             served = ClusterWatch(servers, mode.options)

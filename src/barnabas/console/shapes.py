@@ -471,6 +471,8 @@ class Session(TypedDict):
     required: bool
     user: str
     """The name of the signed-in user, or ""."""
+    ended: str
+    """A sentence that says why the session of this browser has ended, or ""."""
 
 
 class Actions(TypedDict):

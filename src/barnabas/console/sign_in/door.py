@@ -20,7 +20,7 @@ from barnabas.console.guard import SIGN_IN_PATHS
 from barnabas.console.json_response import json_response, problem_response
 from barnabas.console.problem import WebProblem
 from barnabas.console.shapes import Session
-from barnabas.console.sign_in.admission import LONGEST_S, MOST_SESSIONS, Attempts, SessionBook
+from barnabas.console.sign_in.admission import MOST_SESSIONS, Attempts, Lifetime, SessionBook
 from barnabas.console.sign_in.user_session import UserSession, check_sign_in, options_of_user
 from barnabas.console.writing.form import parse_form
 from barnabas.console.writing.gate import check_sender
@@ -28,6 +28,8 @@ from barnabas.console.writing.writer import log_action, read_body
 
 SESSION_PATH: Final = "/api/session"
 _SWEEP_S: Final = 5.0
+_KEPT_COOKIE_S: Final = 24 * 3600
+"""How long browsers keep a cookie after its session has ended, so that the page can say why."""
 _MOST_AT_ONCE: Final = 4
 
 
@@ -37,7 +39,13 @@ class Door:
     """
 
     def __init__(
-        self, servers: str, options: Mapping[str, Any], cookie: str, *, may_write: bool
+        self,
+        servers: str,
+        options: Mapping[str, Any],
+        cookie: str,
+        lifetime: Lifetime,
+        *,
+        may_write: bool,
     ) -> None:
         """Raises ConfigError if user names and passwords cannot be used with these options."""
         check_sign_in(options)
@@ -45,7 +53,8 @@ class Door:
         self._options = options
         self._cookie = cookie
         self._may_write = may_write
-        self._book: SessionBook[UserSession] = SessionBook()
+        self._lifetime = lifetime
+        self._book: SessionBook[UserSession] = SessionBook(lifetime)
         self._attempts = Attempts()
         self._count = 0
         answers = {
@@ -92,8 +101,11 @@ class Door:
         return request.cookies.get(self._cookie, "")
 
     async def _state(self, request: Request) -> Response:
-        session = self._session(request)
-        return json_response(Session(required=True, user="" if session is None else session.user))
+        session, token = self._session(request), self._token(request)
+        if session is not None:
+            return json_response(Session(required=True, user=session.user, ended=""))
+        ended = f"Your session has ended {self._book.why_ended(token)}." if token else ""
+        return json_response(Session(required=True, user="", ended=ended))
 
     async def _sign_in(self, request: Request) -> Response:
         check_sender(request.headers)
@@ -119,8 +131,8 @@ class Door:
         for each in replaced:
             await each.close()
         log_action(where, f"sign in as {user}", "done")
-        response = json_response(Session(required=True, user=user))
-        self._set_cookie(response, request, token, round(LONGEST_S))
+        response = json_response(Session(required=True, user=user, ended=""))
+        self._set_cookie(response, request, token, round(self._lifetime.longest_s) + _KEPT_COOKIE_S)
         return response
 
     async def _opened(self, user: str, password: str) -> UserSession:
@@ -142,7 +154,7 @@ class Door:
         check_sender(request.headers)
         await read_body(request)
         await self._close(self._token(request))
-        response = json_response(Session(required=True, user=""))
+        response = json_response(Session(required=True, user="", ended=""))
         self._set_cookie(response, request, "", 0)
         return response
 

@@ -132,4 +132,4 @@ addEventListener("keydown", onKey);
 const session = await currentSession();
 const isOpen = !session.required || session.user;
 if (session.required && isOpen) addEventListener("barnabas-signed-out", () => location.reload(), { once: true });
-render(isOpen ? html`<${App} session=${session} />` : html`<${SignIn} />`, document.getElementById("app"));
+render(isOpen ? html`<${App} session=${session} />` : html`<${SignIn} ended=${session.ended} />`, document.getElementById("app"));

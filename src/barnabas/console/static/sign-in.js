@@ -6,12 +6,13 @@ import { Card, Name } from "./parts/words.js";
 
 const TIMEOUT_MS = 30000;
 
-/** @returns {Promise<{required: boolean, user: string}>} `Session` of shapes.py */
+/** @returns {Promise<{required: boolean, user: string, ended: string}>} `Session` of shapes.py */
 export async function currentSession() {
   try {
     return await get("api/session");
   } catch {
-    return { required: false, user: "" }; // The page itself reports that the server does not respond.
+    // The page itself reports that the server does not respond.
+    return { required: false, user: "", ended: "" };
   }
 }
 
@@ -31,7 +32,8 @@ async function send(step, body) {
   }
 }
 
-export function SignIn() {
+/** @param {{ended: string}} props why the session before has ended, or "" */
+export function SignIn({ ended }) {
   const [typed, setTyped] = useState({ user: "", password: "" });
   const [said, setSaid] = useState("");
   const [isBusy, setIsBusy] = useState(false);
@@ -48,6 +50,7 @@ export function SignIn() {
   };
   return html`<main id="content" class="sign-in">
     <h1>Sign in</h1>
+    ${ended && html`<p class="stale" role="status">${ended} Sign in to return to the page that you had open.</p>`}
     <${Card} title="Barnabas console" note="With your user and password of the cluster. You see and do what its ACLs allow you.">
       <form onSubmit=${submit}>
         <p><label for="user">User</label> <input id="user" autocomplete="username" required maxlength="256" spellcheck=${false} value=${typed.user} onInput=${set("user")} /></p>

@@ -115,7 +115,7 @@ class Writer:
         action = ACTIONS[name](form)
         form.end()
         async with self._access() as access:
-            plan = await _plan(action, access)
+            plan = await _plan(action, access, self._user)
         say(plan.title)
         token = self._tickets.issue(action.as_planned(plan), plan) if plan.changes else ""
         return ActionPreview(
@@ -135,7 +135,7 @@ class Writer:
         if ticket.action.name != name:
             raise WebProblem(403, f"the preview is of the action {ticket.action.name!r}")
         async with self._one_at_a_time(), self._access() as access:
-            now = await _plan(ticket.action, access)
+            now = await _plan(ticket.action, access, self._user)
             if now.canonical() != ticket.plan.canonical():
                 raise WebProblem(409, _difference(ticket.plan, now))
             began_s = time.monotonic()
@@ -143,7 +143,7 @@ class Writer:
                 async with asyncio.timeout(_APPLY_S):
                     sentences = await ticket.action.apply(access, now)
             except FAILURES as error:
-                raise _failure(ticket.action, error, began=True) from error
+                raise _failure(ticket.action, error, self._user, began=True) from error
             finally:
                 self._on_change()
         took = f"It took {max(1, round((time.monotonic() - began_s) * 1000))} ms."
@@ -196,13 +196,13 @@ async def read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-async def _plan(action: Action, access: Access) -> Plan:
+async def _plan(action: Action, access: Access, user: str) -> Plan:
     """Return the plan of an action. Raises a `WebProblem` that names the missing permission."""
     try:
         async with asyncio.timeout(_PLAN_S):
             plan = await action.plan(access)
     except FAILURES as error:
-        raise _failure(action, error, began=False) from error
+        raise _failure(action, error, user, began=False) from error
     if len(plan.changes) > MOST_CHANGES:
         raise WebProblem(
             400,
@@ -212,12 +212,21 @@ async def _plan(action: Action, access: Access) -> Plan:
     return plan
 
 
-def _failure(action: Action, error: Exception, *, began: bool) -> WebProblem:
-    """Return the problem that corresponds to a broker error during an action."""
+def _failure(action: Action, error: Exception, user: str, *, began: bool) -> WebProblem:
+    """Return the problem that corresponds to a broker error during an action. `user` is the
+    signed-in user, or "".
+    """
     problem = problem_of(error)
     if isinstance(error, _DENIALS):
+        who, advice = "user of --command-config", ""
+        if user:
+            who = f"user {user!r}"
+            advice = (
+                ". An administrator of the cluster can grant it with `barnabas acls add`; "
+                "`barnabas acls explain` names the rule that decides"
+            )
         return WebProblem(
-            403, f"{problem}. The user of --command-config needs the permission {action.permission}"
+            403, f"{problem}. The {who} needs the permission {action.permission}{advice}"
         )
     if began and (isinstance(error, _UNCERTAIN) or getattr(error, "retriable", False)):
         return WebProblem(

@@ -6,13 +6,12 @@ import pytest
 
 from barnabas.console.problem import WebProblem
 from barnabas.console.sign_in.admission import (
-    IDLE_S,
-    LONGEST_S,
     MOST_ATTEMPTS,
     MOST_OF_ADDRESS,
     MOST_OF_USER,
     WINDOW_S,
     Attempts,
+    Lifetime,
     SessionBook,
 )
 
@@ -56,16 +55,19 @@ def test_what_was_no_wrong_password_does_not_count() -> None:
 
 
 def test_a_session_ends_when_nobody_asks_and_after_its_longest_time() -> None:
-    clock = Hands()
-    book: SessionBook[str] = SessionBook(clock.read)
+    clock, (idle_s, longest_s) = Hands(), Lifetime()
+    book: SessionBook[str] = SessionBook(now_s=clock.read)
     idle, _ = book.add("alice", "idle")
     busy, _ = book.add("alice", "busy")
     assert book.remove_expired() == []
-    ends_s = clock.now_s + LONGEST_S
-    while clock.now_s < ends_s - IDLE_S:
-        clock.now_s += IDLE_S - 1
+    ends_s = clock.now_s + longest_s
+    while clock.now_s < ends_s - idle_s:
+        clock.now_s += idle_s - 1
         assert book.find(busy) == "busy"
-    assert (book.find(idle), book.remove_expired()) == (None, ["idle"])
+    for _ in range(2):  # before and after its removal
+        assert book.find(idle) is None
+        assert book.why_ended(idle) == "after 30 minutes without a request"
+        book.remove_expired()
     clock.now_s = ends_s
     assert (book.find(busy), book.remove_expired(), book.values()) == (None, ["busy"], [])
 
@@ -86,3 +88,17 @@ def test_a_token_is_unknown_after_its_removal() -> None:
     assert (book.remove(token), book.remove(token), book.find(token)) == (1, None, None)
     book.add("bob", 2)
     assert (book.remove_if(lambda value: value == 2), book.values()) == ([2], [])
+
+
+def test_why_a_session_has_ended_is_known() -> None:
+    clock = Hands()
+    book: SessionBook[int] = SessionBook(Lifetime(5, 90), clock.read)
+    tokens = [book.add("alice", number)[0] for number in range(MOST_OF_USER + 1)]
+    assert book.why_ended(tokens[0]) == "because its user has more than 4 sessions"
+    book.remove_if(lambda value: value == 1)
+    assert book.why_ended(tokens[1]) == "because the cluster no longer admits its user"
+    clock.now_s += 5
+    assert book.why_ended(tokens[2]) == "after 5 seconds without a request"
+    clock.now_s += 85
+    assert book.why_ended(tokens[2]) == "after 90 seconds"
+    assert book.why_ended("x") == "or the console has restarted"

@@ -25,31 +25,31 @@ _POLICY: Final = "cleanup.policy"
 _POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 
 
-async def prepare_positions_topic(admin: Admin) -> None:
+async def prepare_positions_topic(admin: Admin, topic: str = POSITIONS_TOPIC) -> None:
     """Create the topic if it does not exist.
 
-    Raises `ConfigError` if the topic would delete positions by age or size: every line would be
-    sent again.
+    Raises `ConfigError` if the topic would delete positions by age or size: everything would
+    be sent again.
     """
     try:
-        new = NewTopic(POSITIONS_TOPIC, 1, configs={_POLICY: "compact"})
+        new = NewTopic(topic, 1, configs={_POLICY: "compact"})
         await admin.create_topics([new])
         return
     # Another collector, or an administrator with a different policy, may have created it.
     except TopicAlreadyExists:
         pass
     try:
-        entries = await admin.describe_configs(ConfigResource(TOPIC, POSITIONS_TOPIC), [_POLICY])
+        entries = await admin.describe_configs(ConfigResource(TOPIC, topic), [_POLICY])
     except KafkaError as error:  # this user may be allowed only to read and write
-        _log.warning("cannot check that %s=compact for %s: %s", _POLICY, POSITIONS_TOPIC, error)
+        _log.warning("cannot check that %s=compact for %s: %s", _POLICY, topic, error)
         return
     for entry in entries:
         # Also reject `compact,delete`, which deletes the position of an idle file after a while.
         if entry.name == _POLICY and entry.value != "compact":
             raise ConfigError(
-                f"{POSITIONS_TOPIC} has {_POLICY}={entry.value}, so its positions will be "
-                "deleted, after which every line is sent again; to change it, run barnabas "
-                f"configs alter --topic {POSITIONS_TOPIC} --add {_POLICY}=compact"
+                f"{topic} has {_POLICY}={entry.value}, so its positions will be "
+                "deleted, after which everything is sent again; to change it, run barnabas "
+                f"configs alter --topic {topic} --add {_POLICY}=compact"
             )
 
 

@@ -4,8 +4,9 @@
     GET /tracker.js   the script for pages
     GET /healthz, /readyz
 
-A batch is answered with 200 only once the brokers have acknowledged its events and its dead
-letters. No cookie is read or set, and neither the visitor's address nor the user agent is written.
+A batch is answered with 200 only once its events and its dead letters are stored: the brokers have
+acknowledged them, or they are in the journal on the disk. No cookie is read or set, and neither the
+visitor's address nor the user agent is written.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import uvicorn
@@ -26,7 +28,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from barnabas.client.producer.batch import ProducerRecord
-from barnabas.client.producer.producer import Producer
 from barnabas_collector.dead_letter_headers import REASON
 from barnabas_collector.listen_address import ListenAddress
 from barnabas_track.event_batch import (
@@ -38,8 +39,10 @@ from barnabas_track.event_batch import (
     check_batch,
     encode,
 )
-from barnabas_track.outbox import WAIT_S, NotStored, Outbox, Outgoing
+from barnabas_track.journal import MOST_BYTES
+from barnabas_track.outbox import WAIT_S, NotStored, Outgoing
 from barnabas_track.page_script import PageScript
+from barnabas_track.stores import Brokers, Store, open_journal, open_outbox
 
 ID: Final = "id"
 """The record header with the event's id."""
@@ -49,8 +52,6 @@ _MOST_CONNECTIONS: Final = 500
 _BACKLOG: Final = 128
 _BODY_S: Final = 10.0
 _RETRY_AFTER: Final = {"Retry-After": "2"}
-_AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1
-_CLOSE_MS: Final = 5_000
 # Programs name themselves, and few browsers have such words in their names.
 _ROBOTS: Final = (
     "bot",
@@ -70,6 +71,8 @@ class Endpoint(NamedTuple):
 
     topic: str
     origins: Collection[str]  # "*" stands for all
+    directory: Path | None = None  # of the journal
+    most_journal_bytes: int = MOST_BYTES
 
     @property
     def rejected_topic(self) -> str:
@@ -86,8 +89,8 @@ async def serve(
     """Serve until SIGINT or SIGTERM, and then answer the requests that are in progress.
 
     `options` are the client options. `on_ready` is called with the URL. Raises ConfigError if the
-    server cannot listen on the address, and a KafkaError or Unreachable if the topics cannot be
-    used at the start.
+    server cannot listen on the address or use the journal, and, without a journal, a KafkaError or
+    Unreachable if the topics cannot be used at the start.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -100,22 +103,22 @@ async def serve(
             backlog=_BACKLOG,
         )
     with contextlib.closing(sock):
-        producer = Producer(
-            servers,
-            **options,
-            acks="all",
-            enable_idempotence=True,
-            delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS,
-        )
-        try:
-            await producer.start()
-            for topic in (endpoint.topic, endpoint.rejected_topic):
-                await producer.partitions_for(topic)
-            app = _Application(endpoint, Outbox(producer), stopping)
+        topics = (endpoint.topic, endpoint.rejected_topic)
+        brokers = Brokers(servers, options, topics)
+        async with _open_store(brokers, endpoint, stopping) as store:
+            app = _Application(endpoint, store, stopping)
             url = f"http://{address.shown(sock.getsockname())}/"
             await _serve_until(stopping, app.starlette(), sock, lambda: on_ready(url))
-        finally:
-            await producer.close(_CLOSE_MS)
+
+
+def _open_store(
+    brokers: Brokers, endpoint: Endpoint, stopping: asyncio.Event
+) -> contextlib.AbstractAsyncContextManager[Store]:
+    if endpoint.directory is None:
+        return open_outbox(brokers)
+    return open_journal(
+        brokers, endpoint.directory, stopping.set, most_bytes=endpoint.most_journal_bytes
+    )
 
 
 async def _serve_until(
@@ -165,7 +168,7 @@ class _Refusal(Exception):
 class _Application:
     """Answers requests."""
 
-    def __init__(self, endpoint: Endpoint, outbox: Outbox, stopping: asyncio.Event) -> None:
+    def __init__(self, endpoint: Endpoint, outbox: Store, stopping: asyncio.Event) -> None:
         self._endpoint = endpoint
         self._outbox = outbox
         self._stopping = stopping

@@ -3,16 +3,12 @@ is in the topic, whoever is killed."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import signal
 import subprocess
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,15 +17,18 @@ from barnabas.client import ConsumerRecord
 from barnabas_collector.dead_letter_headers import REASON
 from tests.kit.processes.broker_process import BrokerProcess, broker_process
 from tests.kit.processes.command_line import COMMAND, with_settings
-from tests.kit.processes.track_server import SHOP, Tracking, records, tracking
+from tests.kit.processes.track_server import (
+    SHOP,
+    Senders,
+    Tracking,
+    await_more,
+    event,
+    records,
+    tracking,
+)
 from tests.kit.processes.web_console import PATIENCE_S
-from tests.kit.waiting import wait_until
 
 HTML = "<script>alert(1)</script>"
-
-
-def event(id_: str, **more: Any) -> dict[str, Any]:
-    return {"id": id_, "time": time.time_ns() // 1_000_000, "name": "pageview", **more}
 
 
 def ids(servers: str) -> Counter[str]:
@@ -140,48 +139,6 @@ def test_bad_options_say_what_to_do(server: Tracking, servers: str) -> None:
     taken = subprocess.run([*command, "--port", str(server.port)], capture_output=True, text=True)
     assert taken.returncode == 1
     assert f"cannot listen for events on 127.0.0.1:{server.port}: " in taken.stderr
-
-
-class Senders:
-    """Trackers that send each batch until it is answered with 200."""
-
-    def __init__(self, server: Tracking, count: int = 3) -> None:
-        self.stored: set[str] = set()
-        self._server = server
-        self._is_over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(number,)) for number in range(count)
-        ]
-        for each in self._threads:
-            each.start()
-
-    def end(self) -> None:
-        """Return once the last batches are answered."""
-        self._is_over.set()
-        for each in self._threads:
-            each.join(PATIENCE_S)
-            assert not each.is_alive()
-
-    def _run(self, number: int) -> None:
-        batch = 0
-        while not self._is_over.is_set():
-            batch += 1
-            names = [f"event-{number}-{batch}-{each}" for each in range(10)]
-            wait_until(lambda names=names: self._is_stored(names))  # type: ignore[misc]
-            self.stored.update(names)
-
-    def _is_stored(self, names: list[str]) -> bool:
-        try:
-            answer = self._server.send(*map(event, names))
-        except (OSError, http.client.HTTPException):
-            return False  # the server is not there
-        assert answer.status in (200, 503), answer
-        return answer.status == 200
-
-
-def await_more(senders: Senders, count: int = 300) -> None:
-    before = len(senders.stored)
-    wait_until(lambda: len(senders.stored) >= before + count)
 
 
 @pytest.fixture

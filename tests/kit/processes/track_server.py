@@ -1,4 +1,4 @@
-"""`barnabas track serve` as a process, and a sender whose events a test chooses."""
+"""Runs `barnabas track serve` as a process, and senders that repeat their batches."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import http.client
 import json
 import select
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 
 from barnabas.client import ConsumerRecord, SyncConsumer, TopicPartition
 from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.command_line import COMMAND, with_settings
 from tests.kit.processes.web_console import PATIENCE_S, Answer
+from tests.kit.waiting import wait_until
 
 SHOP = "https://shop.example"
 
@@ -22,12 +26,14 @@ class Tracking:
 
     def __init__(self, servers: str, origin: str = SHOP) -> None:
         self.port = free_port()
+        self.options: list[str] = []
         self._origin = origin
         self._servers = servers
         self.process: subprocess.Popen[str]
 
     def start(self) -> None:
         line = ["track", "serve", "--port", str(self.port), "--allow-origin", self._origin]
+        line += self.options
         self.process = subprocess.Popen(
             [COMMAND, *with_settings(line), "--bootstrap-server", self._servers],
             stdout=subprocess.PIPE,
@@ -82,3 +88,49 @@ def records(servers: str, topic: str) -> list[ConsumerRecord]:
         while consumer.position(place) < consumer.end_offsets([place])[place]:
             found += consumer.poll(1_000)
     return found
+
+
+def event(id_: str, **more: Any) -> dict[str, Any]:
+    return {"id": id_, "time": time.time_ns() // 1_000_000, "name": "pageview", **more}
+
+
+class Senders:
+    """Trackers that send each batch until it is answered with 200."""
+
+    def __init__(self, server: Tracking, count: int = 3) -> None:
+        self.stored: set[str] = set()
+        self._server = server
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,)) for number in range(count)
+        ]
+        for each in self._threads:
+            each.start()
+
+    def end(self) -> None:
+        """Return once the last batches are answered."""
+        self._is_over.set()
+        for each in self._threads:
+            each.join(PATIENCE_S)
+            assert not each.is_alive()
+
+    def _run(self, number: int) -> None:
+        batch = 0
+        while not self._is_over.is_set():
+            batch += 1
+            names = [f"event-{number}-{batch}-{each}" for each in range(10)]
+            wait_until(lambda names=names: self._is_stored(names))  # type: ignore[misc]
+            self.stored.update(names)
+
+    def _is_stored(self, names: list[str]) -> bool:
+        try:
+            answer = self._server.send(*map(event, names))
+        except (OSError, http.client.HTTPException):
+            return False  # the server is not there
+        assert answer.status in (200, 503), answer
+        return answer.status == 200
+
+
+def await_more(senders: Senders, count: int = 300) -> None:
+    before = len(senders.stored)
+    wait_until(lambda: len(senders.stored) >= before + count)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -60,19 +61,38 @@ def track() -> None:
     help="Accept events of pages of this origin, such as https://shop.example; may be repeated. "
     "'*' stands for every origin.",
 )
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Keep a journal in this directory: events are answered once they are on its disk, and "
+    "sent to the brokers afterwards, exactly once. Each server needs its own.",
+)
+@click.option(
+    "--dir-mib",
+    type=click.IntRange(min=8),
+    default=256,
+    show_default=True,
+    metavar="MIB",
+    help="The maximum size of the journal. Once unsent events fill it, the answer is 503.",
+)
 @bootstrap_server
-def serve(port: int, host: str, topic: str, origins: tuple[str, ...], servers: str) -> None:
+def serve(
+    port: int, host: str, topic: str, origins: tuple[str, ...], servers: str, **journal: Any
+) -> None:
     """Receive batches of events at POST /v1/events, and send each event to a topic.
 
     A batch is answered with 200 once the brokers have acknowledged its events (acks=all). While
     no broker is available, the answer is 503; the sender must keep its events, and send them again
-    later. An event that is sent again with the same id is not written again. Stop the command with
-    Ctrl-C or SIGTERM.
+    later. With --dir, a batch is answered once it is in a journal on the local disk. An event that
+    is sent again with the same id is not written again. Stop the command with Ctrl-C or SIGTERM.
 
     \b
     Examples:
       barnabas track serve --allow-origin https://shop.example
       barnabas track serve --bootstrap-server kafka1:9092 --topic clicks --port 9000
+      barnabas track serve --dir /var/lib/barnabas-track
     """
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
@@ -87,7 +107,8 @@ def serve(port: int, host: str, topic: str, origins: tuple[str, ...], servers: s
     except ImportError as error:
         raise ConfigError(f"{error}: {install_line('track')}") from None
     address = ListenAddress(host, port)
-    endpoint = server.Endpoint(topic, origins)
+    most_bytes = journal["dir_mib"] << 20
+    endpoint = server.Endpoint(topic, origins, journal["directory"], most_bytes)
     run_client(server.serve(servers, client_options(), endpoint, address, _report), None)
 
 

@@ -1,0 +1,128 @@
+"""Stores events in a journal, and answers once they are synced to the disk.
+
+    request ─▶ `store` ─▶ known id? ─ no ─▶ next frame ─▶ journal (synced) ─▶ `JournalSender`
+       ◀── stored, or NotStored ◀── yes: its frame, or stored already
+
+All requests that arrive while a frame is synced share the next one. The journal knows the ids of
+its records after a restart, so that a repetition is recognised then as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, TypeVar
+
+from barnabas.errors import BarnabasError
+from barnabas.shielded import retrieve_error, shielded
+from barnabas_track.journal import Journal
+from barnabas_track.outbox import MOST_IDS, NotStored, Outgoing
+
+_Result = TypeVar("_Result")
+_MOST_WAITING_BYTES: Final = 32 << 20
+
+
+class _Group:
+    """The records of the next frame."""
+
+    def __init__(self) -> None:
+        self.records: list[Outgoing] = []
+        self.size_bytes = 0
+        self.is_stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # A group without waiting requests may fail.
+        self.is_stored.add_done_callback(retrieve_error)
+
+
+class JournalOutbox:
+    """Stores records in a journal. `news` is set when there are records to send."""
+
+    def __init__(self, journal: Journal, *, most_ids: int = MOST_IDS) -> None:
+        self.trouble = ""  # why the last records were not stored
+        self.news = asyncio.Event()
+        self._journal = journal
+        self._most_ids = most_ids
+        # One thread, because the journal may be used by one at a time.
+        self._thread = ThreadPoolExecutor(1, "journal")
+        # By id, the oldest first: the group that is not stored yet, or None if the record is
+        # stored.
+        self._known: dict[str, _Group | None] = dict.fromkeys(journal.known_ids)
+        journal.known_ids.clear()
+        self._next: _Group | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """Wait for the writes in progress, and close the journal."""
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+        await self.in_thread(self._journal.save_hint)
+        self._thread.shutdown()
+        self._journal.close()
+
+    async def in_thread(self, function: Callable[[], _Result]) -> _Result:
+        """Call a function of the journal in its thread, and return its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    async def store(self, given: Sequence[Outgoing]) -> int:
+        """Store records, and return how many of their ids were already known.
+
+        Raises NotStored.
+        """
+        groups: set[_Group] = set()
+        known = 0
+        for each in given:
+            if each.id in self._known:
+                known += 1
+                group = self._known[each.id]
+            else:
+                group = self._add(each)
+            if group is not None:
+                groups.add(group)
+        for group in groups:
+            # Other requests wait for it as well, even if this one is cancelled.
+            await shielded(group.is_stored)
+        return known
+
+    def _add(self, outgoing: Outgoing) -> _Group:
+        if self._next is None:
+            self._next = _Group()
+            if self._writing is None or self._writing.done():
+                self._writing = asyncio.create_task(self._write())
+        group = self._next
+        if group.size_bytes > _MOST_WAITING_BYTES:
+            self.trouble = "the disk is slower than the requests"
+            raise NotStored(self.trouble)
+        group.records.append(outgoing)
+        group.size_bytes += len(outgoing.record.value or b"")
+        if len(self._known) >= self._most_ids:
+            del self._known[next(iter(self._known))]
+        self._known[outgoing.id] = group
+        return group
+
+    async def _write(self) -> None:
+        while (group := self._next) is not None:
+            self._next = None
+            try:
+                await self.in_thread(partial(self._journal.append, group.records))
+            except (OSError, BarnabasError) as error:
+                why = error.strerror or "" if isinstance(error, OSError) else str(error)
+                self.trouble = f"cannot write to the journal: {why}"
+                self._settle(group, NotStored(self.trouble))
+            else:
+                self.trouble = ""
+                self._settle(group, None)
+                self.news.set()
+
+    def _settle(self, group: _Group, error: NotStored | None) -> None:
+        for id_, _ in group.records:
+            if self._known.get(id_) is not group:
+                continue  # forgotten in the meantime
+            if error is None:
+                self._known[id_] = None
+            else:
+                del self._known[id_]  # the next try is a new one
+        if error is None:
+            group.is_stored.set_result(None)
+        else:
+            group.is_stored.set_exception(error)

@@ -1,0 +1,89 @@
+"""Opens what the endpoint stores events in: the brokers alone, or a journal before them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from barnabas.client.producer.producer import Producer
+from barnabas_track.journal import MOST_BYTES, Journal
+from barnabas_track.journal_outbox import JournalOutbox
+from barnabas_track.journal_sender import JournalSender
+from barnabas_track.outbox import Outbox, Outgoing
+
+_AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1
+_CLOSE_MS: Final = 5_000
+_DRAIN_S: Final = 5.0
+
+
+class Store(Protocol):
+    """Stores records, each id once."""
+
+    trouble: str  # why the last records were not stored
+
+    async def store(self, given: Sequence[Outgoing]) -> int:
+        """Store records, and return how many of their ids were already known.
+
+        Raises NotStored.
+        """
+
+
+class Brokers(NamedTuple):
+    """The brokers and their client options, and the topics."""
+
+    servers: str
+    options: Mapping[str, Any]
+    topics: Sequence[str]
+
+
+@contextlib.asynccontextmanager
+async def open_outbox(brokers: Brokers) -> AsyncIterator[Outbox]:
+    """Return an outbox that writes to the brokers directly."""
+    producer = Producer(
+        brokers.servers,
+        **brokers.options,
+        acks="all",
+        enable_idempotence=True,
+        delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS,
+    )
+    try:
+        await producer.start()
+        for topic in brokers.topics:
+            await producer.partitions_for(topic)
+        yield Outbox(producer)
+    finally:
+        await producer.close(_CLOSE_MS)
+
+
+@contextlib.asynccontextmanager
+async def open_journal(
+    brokers: Brokers,
+    directory: Path,
+    on_end: Callable[[], None],
+    *,
+    most_bytes: int = MOST_BYTES,
+) -> AsyncIterator[JournalOutbox]:
+    """Return an outbox that writes to a journal, and send what the journal contains.
+
+    `on_end` is called if the sender ends. Its error is raised at the end of the block, and
+    ConfigError if the journal cannot be used.
+    """
+    journal = Journal(directory, most_bytes=most_bytes)
+    outbox = JournalOutbox(journal)
+    sender = JournalSender(brokers.servers, brokers.options, brokers.topics, journal, outbox)
+    sending = asyncio.create_task(sender.run())
+    sending.add_done_callback(lambda _: on_end())
+    try:
+        yield outbox
+        if not sending.done():
+            await sender.drain(_DRAIN_S)
+    finally:
+        is_over = sending.done()
+        sending.cancel()
+        results = await asyncio.gather(sending, return_exceptions=True)
+        await outbox.close()
+        if is_over and isinstance(results[0], Exception):
+            raise results[0]

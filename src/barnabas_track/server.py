@@ -1,6 +1,7 @@
 """Serves the HTTP endpoint for events until a signal arrives.
 
     POST /v1/events   a batch, as application/json or, from `sendBeacon`, as text/plain
+    GET /v1/pixel.gif an event in the query, for mails
     GET /tracker.js   the script for pages
     GET /healthz, /readyz
 
@@ -17,6 +18,7 @@ import hashlib
 import signal
 import socket
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -42,6 +44,8 @@ from barnabas_track.event_batch import (
 from barnabas_track.journal import MOST_BYTES
 from barnabas_track.outbox import WAIT_S, NotStored, Outgoing
 from barnabas_track.page_script import PageScript
+from barnabas_track.pixel import GIF, GIF_HEADERS, MOST_QUERY_BYTES, batch_of_query
+from barnabas_track.rate_limits import RateLimits
 from barnabas_track.stores import Brokers, Store, open_journal, open_outbox
 
 ID: Final = "id"
@@ -51,7 +55,7 @@ _MOST_REASONS: Final = 10
 _MOST_CONNECTIONS: Final = 500
 _BACKLOG: Final = 128
 _BODY_S: Final = 10.0
-_RETRY_AFTER: Final = {"Retry-After": "2"}
+_RETRY_AFTER_S: Final = 2
 # Programs name themselves, and few browsers have such words in their names.
 _ROBOTS: Final = (
     "bot",
@@ -73,6 +77,7 @@ class Endpoint(NamedTuple):
     origins: Collection[str]  # "*" stands for all
     directory: Path | None = None  # of the journal
     most_journal_bytes: int = MOST_BYTES
+    limits: RateLimits | None = None
 
     @property
     def rejected_topic(self) -> str:
@@ -160,9 +165,10 @@ class _Server(uvicorn.Server):
 class _Refusal(Exception):
     """Raised to answer the request with a status and a reason."""
 
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, retry_after_s: int = 0) -> None:
         super().__init__(reason)
         self.status = status
+        self.headers = {"Retry-After": str(retry_after_s)} if retry_after_s else {}
 
 
 class _Application:
@@ -176,6 +182,7 @@ class _Application:
     def starlette(self) -> Starlette:
         routes = [
             Route("/v1/events", self._events, methods=["POST", "OPTIONS"]),
+            Route("/v1/pixel.gif", self._pixel),
             Route("/tracker.js", PageScript().respond),
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
@@ -195,11 +202,31 @@ class _Application:
             headers = self._cross_origin(request)
             if request.method == "OPTIONS":
                 return Response(status_code=204, headers=headers)
+            self._check_rate(request)
             return JSONResponse(await self._receive(request), headers=headers)
         except _Refusal as refusal:
-            if refusal.status == 503:
-                headers |= _RETRY_AFTER
+            headers |= refusal.headers
             return JSONResponse({"error": str(refusal)}, refusal.status, headers)
+
+    async def _pixel(self, request: Request) -> Response:
+        """Return the image, even if the event is a dead letter: a mail has no use for an error."""
+        try:
+            self._check_rate(request)
+            if len(request.url.query) > MOST_QUERY_BYTES:
+                raise _Refusal(413, f"a query may have at most {MOST_QUERY_BYTES:,} bytes")
+            now_ms = time.time_ns() // 1_000_000
+            query = request.query_params.multi_items()
+            if request.method != "HEAD":
+                await self._keep(request, batch_of_query(query, now_ms, uuid.uuid4().hex))
+        except _Refusal as refusal:
+            headers = GIF_HEADERS | refusal.headers
+            return PlainTextResponse(f"{refusal}\n", refusal.status, headers)
+        return Response(GIF, headers=GIF_HEADERS, media_type="image/gif")
+
+    def _check_rate(self, request: Request) -> None:
+        limits = self._endpoint.limits
+        if limits is not None and (wait_s := limits.wait_s(request)):
+            raise _Refusal(429, "too many requests from this network", wait_s)
 
     def _cross_origin(self, request: Request) -> dict[str, str]:
         """Return the headers for a page from another origin. Raises _Refusal if the origin is not
@@ -223,14 +250,17 @@ class _Application:
         }
 
     async def _receive(self, request: Request) -> dict[str, Any]:
-        """Store the events and dead letters of a request, and return the answer.
+        """Read a request, store its events and dead letters, and return the answer.
 
         Raises _Refusal.
         """
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type not in _TYPES:
             raise _Refusal(415, f"the Content-Type is neither {' nor '.join(_TYPES)}")
-        body = await _body(request)
+        return await self._keep(request, await _body(request))
+
+    async def _keep(self, request: Request, body: bytes) -> dict[str, Any]:
+        """Check and store a batch, and return the answer. Raises _Refusal."""
         is_private = "1" in (request.headers.get("dnt"), request.headers.get("sec-gpc"))
         unreadable: UnreadableBatch | None = None
         now_ms = time.time_ns() // 1_000_000
@@ -250,7 +280,8 @@ class _Application:
             repeated = await self._outbox.store(outgoing)
         except NotStored:
             # The reason names brokers and topics, which are nobody's business; /readyz has it.
-            raise _Refusal(503, "not stored yet: send the same events again later") from None
+            again = "not stored yet: send the same events again later"
+            raise _Refusal(503, again, _RETRY_AFTER_S) from None
         if unreadable is not None:
             raise _Refusal(400, str(unreadable))
         return {

@@ -115,6 +115,40 @@ def test_only_listed_origins_may_send(server: Tracking) -> None:
     assert server.send(event("own-event"), Origin=own).status == 200
 
 
+def test_a_pixel_of_a_mail_is_an_event(server: Tracking, servers: str) -> None:
+    """BT-1: also without a script."""
+    path = "/v1/pixel.gif?name=mail-opened&campaign=spring&id=pixel-event"
+    answer = server.ask(path, User_Agent="Thunderbird/140")
+    assert (answer.status, answer.headers["content-type"]) == (200, "image/gif")
+    assert (answer.headers["cache-control"], answer.body[:6]) == ("no-store", b"GIF89a")
+    value = json.loads(written(servers, "pixel-event").value or b"")
+    assert (value["name"], value["campaign"], value["bot"]) == ("mail-opened", "spring", False)
+    assert abs(value["time"] - value["received"]) < 60_000
+    assert server.ask("/v1/pixel.gif?name=mail-opened&id=!").status == 200
+    letter = records(servers, "events-rejected")[-1]
+    assert dict(letter.headers) == {REASON: b"id: not 8 to 64 of A-Z, a-z, 0-9, - and _"}
+    assert server.ask(path, method="HEAD").status == 200
+    assert server.ask("/v1/pixel.gif?name=" + "x" * 20_000).status == 413
+
+
+def test_each_network_has_its_own_limit(servers: str) -> None:
+    """BT-6: requests of one network cannot keep out those of another one."""
+    running = Tracking(servers)
+    running.options = ["--rate", "1", "--trust-forwarded"]
+    running.start()
+    try:
+        forged = {"X-Forwarded-For": "203.0.113.9, 192.0.2.77"}
+        answers = [running.send(event("rate-event"), **forged) for _ in range(100)]
+        limited = [each for each in answers if each.status == 429]
+        assert limited and answers[0].status == 200
+        assert limited[0].headers["retry-after"] == "1"
+        same = running.ask("/v1/pixel.gif?name=a", X_Forwarded_For="192.0.2.1")
+        other = running.send(event("rate-event"), **{"X-Forwarded-For": "192.0.3.77"})
+        assert (same.status, other.status) == (429, 200)
+    finally:
+        running.kill()
+
+
 def test_requests_have_limits(server: Tracking) -> None:
     large = server.ask("/v1/events", b" " * 300_000, "POST", Content_Type="text/plain")
     assert (large.status, large.json) == (413, {"error": "a batch may have at most 262,144 bytes"})

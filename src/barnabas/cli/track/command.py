@@ -77,9 +77,23 @@ def track() -> None:
     metavar="MIB",
     help="The maximum size of the journal. Once unsent events fill it, the answer is 503.",
 )
+@click.option(
+    "--rate",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="COUNT",
+    help="How many requests per second each network (/24 of IPv4, /48 of IPv6) may send. By "
+    "default, there is no limit.",
+)
+@click.option(
+    "--trust-forwarded",
+    is_flag=True,
+    help="Take the client's address from X-Forwarded-For. Only for a server that is reached "
+    "through a proxy alone, because others can forge it.",
+)
 @bootstrap_server
 def serve(
-    port: int, host: str, topic: str, origins: tuple[str, ...], servers: str, **journal: Any
+    port: int, host: str, topic: str, origins: tuple[str, ...], servers: str, **given: Any
 ) -> None:
     """Receive batches of events at POST /v1/events, and send each event to a topic.
 
@@ -103,12 +117,15 @@ def serve(
     from barnabas_collector.listen_address import ListenAddress
 
     try:
-        from barnabas_track import server
+        from barnabas_track import rate_limits, server
     except ImportError as error:
         raise ConfigError(f"{error}: {install_line('track')}") from None
     address = ListenAddress(host, port)
-    most_bytes = journal["dir_mib"] << 20
-    endpoint = server.Endpoint(topic, origins, journal["directory"], most_bytes)
+    most_bytes = given["dir_mib"] << 20
+    limits = None
+    if rate := given["rate"]:
+        limits = rate_limits.RateLimits(rate, trust_forwarded=given["trust_forwarded"])
+    endpoint = server.Endpoint(topic, origins, given["directory"], most_bytes, limits)
     run_client(server.serve(servers, client_options(), endpoint, address, _report), None)
 
 

@@ -1,0 +1,89 @@
+"""Limits the rate of requests per network.
+
+An address is cut to its network (/24 of IPv4, /48 of IPv6) and hashed with a salt that exists only
+in memory and changes daily, so what is remembered here cannot be traced to anyone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import math
+import secrets
+import time
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+
+MOST_NETWORKS: Final = 50_000
+_DAY_S: Final = 86_400
+_BURST_S: Final = 10
+_SALT_BYTES: Final = 16
+_HASH_BYTES: Final = 8
+
+
+class _Bucket(NamedTuple):
+    """How many requests a network may still send, and when this was counted."""
+
+    left: float
+    at_s: float
+
+
+class RateLimits:
+    """Counts the requests of each network. `rate` is the number that is allowed per second; ten
+    seconds' worth may come at once.
+
+    `trust_forwarded`: the last address in X-Forwarded-For, which the nearest proxy has added, is
+    the client's.
+    """
+
+    def __init__(
+        self, rate: float, *, trust_forwarded: bool = False, most_networks: int = MOST_NETWORKS
+    ) -> None:
+        self._rate = rate
+        self._trust_forwarded = trust_forwarded
+        self._most_networks = most_networks
+        self._day = -1
+        self._salt = b""
+        self._buckets: dict[bytes, _Bucket] = {}  # the least recently used first
+
+    def wait_s(self, request: Request) -> int:
+        """Count a request. Return 0 if it is allowed, or after how many seconds to try again."""
+        day = int(time.time() // _DAY_S)
+        if day != self._day:
+            self._day = day
+            self._salt = secrets.token_bytes(_SALT_BYTES)
+            self._buckets.clear()
+        address = "" if request.client is None else request.client.host
+        if self._trust_forwarded:
+            forwarded = request.headers.getlist("x-forwarded-for")
+            address = ",".join(forwarded).rpartition(",")[2].strip() or address
+        network = hashlib.blake2b(
+            network_of(address).encode(), digest_size=_HASH_BYTES, key=self._salt
+        ).digest()
+        return math.ceil(self._count(network, time.monotonic()))
+
+    def _count(self, network: bytes, now_s: float) -> float:
+        most = max(1.0, self._rate * _BURST_S)
+        left, at_s = self._buckets.pop(network, _Bucket(most, now_s))
+        left = min(most, left + (now_s - at_s) * self._rate)
+        is_allowed = left >= 1
+        if len(self._buckets) >= self._most_networks:
+            del self._buckets[next(iter(self._buckets))]
+        self._buckets[network] = _Bucket(left - is_allowed, now_s)
+        return 0 if is_allowed else (1 - left) / self._rate
+
+
+def network_of(address: str) -> str:
+    """Return the network of an address: /24 of IPv4, /48 of IPv6. All invalid addresses share
+    one.
+    """
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    bits = 24 if found.version == 4 else 48
+    plain, _, _ = str(found).partition("%")  # the zone of an IPv6 address
+    return str(ipaddress.ip_network(f"{plain}/{bits}", strict=False))

@@ -62,6 +62,7 @@ _INFO, _WARNING = 20, 30  # the levels of `logging`
 _PER_MS = 1_000
 _PER_MINUTE = 100
 _MINUTE_MS = 60_000
+_new = tuple.__new__
 
 
 class Event(NamedTuple):
@@ -118,21 +119,27 @@ class EventLog:
 
     def add(self, event: Event, log: logging.Logger | None = None) -> None:
         """Keep and count an event, and log its line unless it is reported by another line."""
-        kind, text, cause, topic, _, group, _, _, advice, is_warning, _, _ = event
+        kind, text, cause, topic, part, group, broker, harmless, advice, warns, _, _ = event
         size = len(text) + len(cause)
         if size > MOST_CHARACTERS or not (text.isprintable() and cause.isprintable()):
             text, cause = _one_line(text), _one_line(cause)
-            event = event._replace(text=text, cause=cause)
             size = len(text) + len(cause)
         sequence = self.last = self.last + 1
-        stamped = (*event[:-2], self._now_ms(), sequence)
-        self._events.append(tuple.__new__(Event, stamped))  # `_replace` takes several times as long
-        self._counts[kind] = self._counts.get(kind, 0) + 1
+        events, counts = self._events, self._counts
+        now_ms = self._now_ms()
+        # Without names, which take several times as long.
+        # fmt: off
+        kept = (
+            kind, text, cause, topic, part, group, broker, harmless, advice, warns, now_ms, sequence
+        )
+        # fmt: on
+        events.append(_new(Event, kept))
+        counts[kind] = counts.get(kind, 0) + 1
         self._characters += size + len(group) + len(topic) + len(advice)
-        if self._characters > KEPT_CHARACTERS or len(self._events) > KEPT_EVENTS:
+        if self._characters > KEPT_CHARACTERS or len(events) > KEPT_EVENTS:
             self._drop_oldest()
         if log is not None:
-            log.log(_WARNING if is_warning else _INFO, "%s", text)
+            log.log(_WARNING if warns else _INFO, "%s", text)
 
     def add_routine(self, event: Event, log: logging.Logger) -> None:
         """Keep an event unless events of its kind have used up their share of the current minute.
@@ -159,9 +166,8 @@ class EventLog:
     def _drop_oldest(self) -> None:
         events = self._events
         while self._characters > KEPT_CHARACTERS or len(events) > KEPT_EVENTS:
-            old = events.popleft()
-            self._characters -= len(old.text) + len(old.cause)
-            self._characters -= len(old.group) + len(old.topic) + len(old.advice)
+            _, text, cause, topic, _, group, _, _, advice, _, _, _ = events.popleft()
+            self._characters -= len(text) + len(cause) + len(topic) + len(group) + len(advice)
         self.first = self.last + 1 - len(events)
 
     def after(self, sequence: int, limit: int) -> list[Event]:

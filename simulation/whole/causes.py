@@ -18,8 +18,8 @@ from barnabas.cluster.image import NO_LEADER
 from barnabas.types import TopicPartition
 from simulation.whole.deeds import Change, Deeds, Registration, Reported, Span
 from simulation.whole.disturbances import Disturbances
-from simulation.whole.environment import SURE
-from simulation.whole.plan import Plan
+from simulation.whole.environment import SHIFTING, SURE
+from simulation.whole.plan import ADD_PARTITIONS, TOPIC_CONFIG, Plan
 from simulation.whole.rules import Tally
 
 _ELECTED = re.compile(r"partitionEpoch=(\d+)\)")
@@ -43,6 +43,8 @@ _REASONS = re.compile(
     r"|(?P<balance>its preferred leader led too few of its partitions \(automatic rebalance\))"
     r"|(?P<reassign>an administrator requested a reassignment)"
     r"|(?P<targets>all target replicas of the reassignment are in sync)"
+    r"|(?P<configs>the topic's configs allow it now)"
+    r"|(?P<added>partitions were added)"
     r"|(?P<ends>the log ends of all replicas are known, and the longest log leads)"
 )
 _NUMBERS = re.compile(r"\d+")
@@ -54,9 +56,21 @@ _LAG = re.compile(
 _CAUGHT_UP = re.compile(r"broker (\d+) has caught up")
 _LEAVING = ("failed", "returned", "stopped", "shutdown", "lost", "absent", "lossy")
 """The reasons that take the named brokers out of an ISR."""
-_ARRIVING = ("registered", "trusted", "hosts", "returned", "took", "absent", "ends")
+_ARRIVING = (
+    "registered",
+    "trusted",
+    "hosts",
+    "returned",
+    "took",
+    "absent",
+    "ends",
+    "configs",
+    "added",
+)
 """The reasons for which a partition without a leader gets one."""
 _ASKED = ("preferred", "balance", "targets", "ends", "reassign")
+
+_ASKED_OF_A_TOPIC = {"configs": TOPIC_CONFIG, "added": ADD_PARTITIONS}
 
 _SOON_MS = 1_000
 """How long an answer over an undisturbed network takes at most, and what depends on it."""
@@ -308,6 +322,11 @@ class Causes:
                 return wrong
         if kind in ("preferred", "balance") and change.replicas[:1] != (change.after.leader,):
             return f"broker {change.after.leader} is not the preferred leader of {change.replicas}"
+        asked = _ASKED_OF_A_TOPIC.get(kind)
+        if asked is not None and not (
+            change.name.topic == SHIFTING and self._has_asked(asked, at_ms)
+        ):
+            return "no operator has asked for it"
         if kind == "preferred" and not self._has_asked("preferred", at_ms):
             return "no operator has asked for it"
         if kind in ("reassign", "targets") and not (

@@ -165,13 +165,12 @@ class Generations:
         ]
         if what in ("joined", "changed its subscription", "rejoined as leader"):
             return "" if present else f"{who} did not take part at that time"
-        is_slow = group == COPIERS or self._disturbances.any_between(
-            from_ms - options.max_poll_interval_ms, at_ms
-        )
+        since_ms = from_ms - options.max_poll_interval_ms
+        is_slow = group == COPIERS or self._disturbances.any_between(since_ms, at_ms)
         if what == "left":
-            has_closed = any(
-                from_ms - _SOON_MS <= _closed_ms(each) <= at_ms for each in attendances
-            )
+            # The request may be sent several times before it reaches the coordinator.
+            late_ms = options.max_block_ms if is_slow else _SOON_MS
+            has_closed = any(from_ms - late_ms <= _closed_ms(each) <= at_ms for each in attendances)
             holds = {_CLOSED: has_closed}.get(reason, reason.startswith(_TOO_SELDOM) and is_slow)
             return "" if holds else f"{who} did not leave for this reason"
         return "" if is_slow else f"nothing disturbed {who} or its coordinator"

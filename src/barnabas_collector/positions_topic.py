@@ -28,8 +28,8 @@ _POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 async def prepare_positions_topic(admin: Admin, topic: str = POSITIONS_TOPIC) -> None:
     """Create the topic if it does not exist.
 
-    Raises `ConfigError` if the topic would delete positions by age or size: everything would
-    be sent again.
+    Raises `ConfigError` if the topic would delete positions by age or size, because everything
+    would then be sent again.
     """
     try:
         new = NewTopic(topic, 1, configs={_POLICY: "compact"})

@@ -89,7 +89,7 @@ class JsonReader:
 
 
 def _as_bytes(value: object) -> bytes:
-    # Escapes for characters outside ASCII would make a letter larger than its record.
+    # With ASCII escapes, a dead letter would be larger than its record.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode()

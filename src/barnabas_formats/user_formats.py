@@ -112,7 +112,7 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     if not any(way in entry for way in _WAYS):
         _check_text(where, entry, "pattern", "a format needs a pattern, json or w3c")
     if entry["name"] == RAW:
-        raise ConfigError(f"{where}: {RAW!r} is the name of lines that match no format")
+        raise ConfigError(f"{where}: {RAW!r} is reserved for lines that match no format")
     kind = entry.get("kind", ACCESS if is_of_nginx(str(entry.get("pattern"))) else _SYSTEM)
     if kind not in (ACCESS, _SYSTEM):
         near = did_you_mean(str(kind), (ACCESS, _SYSTEM))

@@ -24,8 +24,8 @@ def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
             protocols[name] = SecurityProtocol(protocol)
         except ValueError:
             raise ConfigError(
-                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL, with one of "
-                f"{_PROTOCOLS}"
+                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL, where "
+                f"PROTOCOL is one of {_PROTOCOLS}"
             ) from None
     return protocols
 

@@ -120,7 +120,7 @@ class _Site:
     # ---- arrivals ----
 
     def _arrivals(self, per_day: float) -> Iterator[Visit]:
-        """Yield the visits of guests, from a Poisson process that is thinned according to the hour
+        """Yield guest visits from a Poisson process that is thinned according to the hour
         and the weekday."""
         mean = sum(_BY_HOUR) / 24 * sum(_BY_WEEKDAY) / 7
         busiest = per_day / _DAY_S / mean

@@ -80,8 +80,9 @@ class FileWriter:
             if file is None:
                 if len(self._open) >= MOST_PARTITIONS:
                     raise ConfigError(
-                        f"one task has rows of more than {MOST_PARTITIONS} partitions of the table "
-                        f"({', '.join(self._partition_by)}): repartition by them before writing"
+                        f"a task has rows for more than {MOST_PARTITIONS} partitions of the table "
+                        f"({', '.join(self._partition_by)}): repartition by these columns before"
+                        " writing"
                     )
                 values = dict(zip(self._partition_by, key, strict=True))
                 file = self._open[key] = PartitionFile(self._filesystem, self._schema, values)

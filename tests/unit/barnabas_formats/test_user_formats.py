@@ -66,7 +66,7 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         ("[[format]]\nname = 3\npattern = '{message}'", "format 1: name is not text"),
         (
             "[[format]]\nname = 'raw'\npattern = '{message}'",
-            "is the name of lines that match no format",
+            "is reserved for lines that match no format",
         ),
         (
             "[[format]]\nname = 'x'\npattern = '{message}'\nzone = 'Mars'",

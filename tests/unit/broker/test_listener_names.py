@@ -54,7 +54,9 @@ def test_se_2_controllers_may_have_a_listener_of_their_own() -> None:
 
 def test_se_2_every_protocol_can_be_mapped() -> None:
     assert security_protocols(three())["BROKERS"] is SecurityProtocol.SSL
-    with pytest.raises(ConfigError, match=r"'A:TLS' is not NAME:PROTOCOL, with one of PLAINTEXT"):
+    with pytest.raises(
+        ConfigError, match=r"'A:TLS' is not NAME:PROTOCOL, where PROTOCOL is one of PLAIN"
+    ):
         security_protocols(config(listener_security_protocol_map="A:TLS"))
 
 

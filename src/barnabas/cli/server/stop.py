@@ -60,8 +60,8 @@ def directory_of(properties_file: str) -> Path | None:
 
 
 def default_selection() -> Selection:
-    """Select the broker that `server start` starts without options: this user's, on the default log
-    directory. Other brokers on the machine must be selected by options.
+    """Select the broker that `server start` runs if it is given no options: this user's broker on
+    the default log directory. To select any other broker on the machine, use the options.
     """
     user_id = os.getuid() if hasattr(os, "getuid") else None
     return Selection(_log_directory({}), user_id=user_id)

@@ -127,8 +127,8 @@ def _user(config: SecurityConfig) -> tuple[str, str, bool]:
     if module is None:
         if not all(own):
             raise ConfigError(
-                f"{_JAAS} is missing: {config.sasl_mechanism} needs a user and a password, there "
-                "or as sasl_plain_username and sasl_plain_password"
+                f"{_JAAS} is missing: {config.sasl_mechanism} needs a user and a password, either "
+                "there or in sasl_plain_username and sasl_plain_password"
             )
         return (*own, False)
     if any(own):

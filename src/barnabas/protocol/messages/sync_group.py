@@ -1,7 +1,7 @@
 """SyncGroup (key 14): the leader sends all assignments, and each member receives its own.
 
 Version 3 introduced static members (KIP-345), and version 4 is flexible. Version 5 adds the
-protocol, so that a difference from the member's protocol is detected (KIP-559).
+protocol, so that a mismatch with the member's protocol can be detected (KIP-559).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ CAUSES = {
 }
 ADVICE = {
     "A consumer died": "check whether the member's process",
-    "A rebalance storm": "look for one that restarts often",
+    "A rebalance storm": "Look for a member that restarts often",
     "A follower fell behind": "check whether broker 2 is running",
 }
 

@@ -109,7 +109,7 @@ def _isr_event(update: IsrUpdate) -> Event:
         return _isr_change("isr-expand", update, why)
     why = ", ".join(map(_why_removed, left))
     brokers = ", ".join(f"broker {each.replica}" for each in left)
-    advice = f"check whether {brokers} is running, and its disk and network"
+    advice = f"check whether {brokers} is running, and check its disk and network"
     if not partition.has_enough_in_sync():
         advice += "; until then, records with acks=all are rejected"
     event = _isr_change("isr-shrink", update, why)

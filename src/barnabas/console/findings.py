@@ -10,13 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 from urllib.parse import quote
 
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.lag.group_lag import GroupLag
 from barnabas.client.lag.verdict import State, Verdict
-from barnabas.client.view import PartitionView
 from barnabas.console.event_book import EventBook, EventFilter
 from barnabas.console.shapes import EventRow, Finding, Severity
 from barnabas.console.snapshot import ClusterLook, DiskLook, GroupLook, TransactionLook
@@ -35,7 +34,10 @@ _START_BROKER: Final = "Start the broker again, or move its replicas with `barna
 _READ_LOG: Final = "Look at the log and at the record of that group's consumers."
 _BEHIND: Final[dict[State, tuple[Severity, str]]] = {
     State.STUCK: ("critical", _READ_LOG),
-    State.STOPPED: ("warning", "Start the group's consumers, or delete the group."),
+    State.STOPPED: (
+        "warning",
+        "Start the group's consumers. If nobody needs the group, delete it with its offsets.",
+    ),
     State.FALLING_BEHIND: ("warning", "Add consumers, up to one for each partition."),
 }
 
@@ -75,6 +77,7 @@ def _controller(known: Known) -> Iterator[Finding]:
             severity="critical",
             what="No broker is the controller",
             why="",
+            at=None,
             advice="No leader is elected until there is one: check the metadata store.",
             link="#/brokers",
         )
@@ -94,7 +97,7 @@ def _brokers(known: Known) -> Iterator[Finding]:
         yield Finding(
             severity="critical",
             what=f"Broker {broker} has replicas, but is not in the cluster",
-            why=_cause(event) if has_failed else "",
+            **_explained(event if has_failed else None),
             advice=_START_BROKER,
             link="#/brokers",
         )
@@ -115,7 +118,7 @@ def _directories(known: Known) -> Iterator[Finding]:
             yield Finding(
                 severity="critical",
                 what=f"Log directory {each.path} of broker {broker} is offline: {each.error}",
-                why=_cause(event),
+                **_explained(event),
                 advice="" if event is None else event["advice"],
                 link=f"#/brokers/{broker}",
             )
@@ -129,16 +132,19 @@ def _partitions(known: Known) -> Iterator[Finding]:
         yield Finding(
             severity="critical",
             what=f"{_have(leaderless, 'no leader')}: {_named(leaderless)}",
-            why=_partition_cause(known.events, leaderless, views),
+            **_explained(
+                _last_change(known.events, leaderless), is_one_of_many=len(leaderless) > 1
+            ),
             advice="Nothing can be read or written there until a replica in the ISR is back.",
             link=topic_link(leaderless[0].topic),
         )
     if short:
+        last = _last_change(known.events, short)
         yield Finding(
             severity="warning",
             what=f"{_have(short, 'fewer replicas in sync than assigned')}: {_named(short)}",
-            why=_partition_cause(known.events, short, views),
-            advice="",
+            **_explained(last, is_one_of_many=len(short) > 1),
+            advice="" if last is None else last["advice"],
             link=topic_link(short[0].topic),
         )
 
@@ -153,10 +159,8 @@ def _named(names: Iterable[TopicPartition]) -> str:
     return ", ".join(map(str, every[:_NAMED])) + more
 
 
-def _partition_cause(
-    events: EventBook, names: Iterable[TopicPartition], views: dict[TopicPartition, PartitionView]
-) -> str:
-    """Return the cause of the last change to any of these partitions, if a broker stated it."""
+def _last_change(events: EventBook, names: Iterable[TopicPartition]) -> EventRow | None:
+    """Return the last event about a change of any of these partitions, if there is one."""
     wanted = set(names)
     recovered: set[TopicPartition] = set()
 
@@ -170,16 +174,27 @@ def _partition_cause(
             recovered.add(name)
         return row["kind"] in _PARTITION_KINDS
 
-    event = events.find(is_about)
+    return events.find(is_about)
+
+
+class _Explanation(TypedDict):
+    """The fields of a finding that come from an event."""
+
+    why: str
+    at: int | None
+
+
+def _explained(event: EventRow | None, *, is_one_of_many: bool = False) -> _Explanation:
+    """Return the cause that an event states.
+
+    `is_one_of_many`: name the event's partition, because its cause may not apply to the others.
+    """
     if event is None:
-        return ""
-    name = TopicPartition(event["topic"], event["partition"])
-    # The cause for one partition may not apply to the others.
-    return _cause(event) if len(wanted) == 1 else f"{name}: {_cause(event)}"
-
-
-def _cause(event: EventRow | None) -> str:
-    return "" if event is None else event["cause"] or event["text"]
+        return _Explanation(why="", at=None)
+    cause = event["cause"] or event["text"]
+    if is_one_of_many:
+        cause = f"{TopicPartition(event['topic'], event['partition'])}: {cause}"
+    return _Explanation(why=cause, at=event["at"])
 
 
 def _groups(lags: Iterable[GroupLag], events: EventBook) -> Iterator[Finding]:
@@ -195,7 +210,7 @@ def _groups(lags: Iterable[GroupLag], events: EventBook) -> Iterator[Finding]:
             yield Finding(
                 severity=severity,
                 what=f"Group {group_id} {_STATES[state]}: {name}: {verdict.reason}",
-                why=_stop_cause(events, lag.group) if state is State.STOPPED else "",
+                **_explained(_stop(events, lag.group) if state is State.STOPPED else None),
                 advice=advice,
                 link=f"#/groups/{quote(group_id, safe='')}",
             )
@@ -204,6 +219,7 @@ def _groups(lags: Iterable[GroupLag], events: EventBook) -> Iterator[Finding]:
                 severity=severity,
                 what=f"{counted(len(own) - MOST_OF_A_KIND, 'more group')}: {state.value}",
                 why="",
+                at=None,
                 advice="",
                 link="#/groups",
             )
@@ -222,15 +238,14 @@ def _rebalances(events: EventBook, now_ms: int) -> Iterator[Finding]:
             yield Finding(
                 severity="warning",
                 what=f"Group {group_id} has had {counted(count, 'rebalance')} in the last minute",
-                why=_cause(_last_generation(events, group_id)),
-                advice="Members pause while a group rebalances: look for one that restarts often.",
+                **_explained(_last_generation(events, group_id)),
+                advice="Members pause during a rebalance. Look for a member that restarts often.",
                 link=f"#/groups/{quote(group_id, safe='')}",
             )
 
 
-def _stop_cause(events: EventBook, group: GroupDescription) -> str:
-    """Return the cause of the group's current membership, or "" if there is no event about the
-    group.
+def _stop(events: EventBook, group: GroupDescription) -> EventRow | None:
+    """Return the event about the group's current membership, if a broker reported it.
 
     A group is reported as stopped when its last generation has no member that reads the partition.
     If the event for this generation has not arrived yet, the last known event describes an earlier
@@ -238,12 +253,12 @@ def _stop_cause(events: EventBook, group: GroupDescription) -> str:
     """
     event = _last_generation(events, group.group_id)
     if event is None:
-        return ""
+        return None
     # The broker makes each character of a name printable, so the length is the same.
     rest = event["text"][len(f"group {group.group_id}") :]
     found = _GENERATION.match(rest)
     count = int(found["members"] or 0) if found else -1
-    return _cause(event) if count == len(group.members) else ""
+    return event if count == len(group.members) else None
 
 
 def _last_generation(events: EventBook, group_id: str) -> EventRow | None:
@@ -274,6 +289,7 @@ def _transactions(look: TransactionLook, now_ms: int) -> Iterator[Finding]:
             what=f"Transaction {each.transactional_id} has been open for {seconds} s, longer than "
             f"its timeout of {each.timeout_ms / 1000:g} s",
             why="",
+            at=None,
             advice="Readers of committed records wait for it: see `barnabas transactions`.",
             link="#/transactions",
         )

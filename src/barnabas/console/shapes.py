@@ -21,6 +21,8 @@ class Finding(TypedDict):
     """The cause, taken from an event of the cluster, or "" if the cause is not known. It is never a
     guess.
     """
+    at: int | None
+    """The time of that event, or None if the cause is not known."""
     advice: str
     """States what to do, or "" if there is no advice."""
     link: str

@@ -44,12 +44,14 @@ def test_without_an_event_there_is_no_cause() -> None:
 def test_the_cause_of_one_of_several_partitions_names_it() -> None:
     short = (1, (1, 2), (1,))
     seen = look(topic("t", short, short, short, short))
-    event = Event("isr-shrink", "shrunk", "broker 2 is behind", topic="t", partition=2)
+    shrunk = Event("isr-shrink", "shrunk", "broker 2 is behind", topic="t", partition=2)
+    event = shrunk._replace(advice="check its disk")
     (found,) = findings(known(seen, event), 0)
     assert found["what"] == (
         "4 partitions have fewer replicas in sync than assigned: t-0, t-1, t-2 and 1 more"
     )
     assert (found["severity"], found["why"]) == ("warning", "t-2: broker 2 is behind")
+    assert (found["at"], found["advice"]) == (1, "check its disk")
 
 
 def test_a_cause_from_before_the_partition_recovered_explains_nothing() -> None:

@@ -79,7 +79,7 @@ function Pulse({ poll }) {
 /** Says quietly that figures are old, why, and when it tries again. */
 function Banner({ poll }) {
   const { error, data, at, nextAt } = poll;
-  const said = error?.message ?? (data?.error ? `The last look at the cluster failed: ${data.error}.` : "");
+  const said = error?.message ?? (data?.error ? `The last refresh failed: ${data.error}.` : "");
   const seconds = useSecondsUntil(error ? nextAt : 0);
   if (!said) return null;
   const goodAt = error ? at : data.looked_at;

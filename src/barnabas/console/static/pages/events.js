@@ -28,7 +28,7 @@ export function EventsPage({ filters }) {
     <${Heading}
       over="Cluster"
       title="Events"
-      note="What the brokers decided, the latest first, each with the cause that the broker gave."
+      note="Decisions of the brokers, newest first, each with the cause that the broker gave."
     />
     <${Filters} ...${{ kind, topic, group, broker, all }} kinds=${data?.kinds ?? []} state=${state} />
     ${!data && (error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`)}
@@ -78,7 +78,7 @@ function Filters({ kind, topic, group, broker, all, kinds, state }) {
     />
     <label title="Each replica also repeats what the controller decided: shown only on request">
       <input type="checkbox" checked=${Boolean(all)} onChange=${(event) => setFilters({ all: event.target.checked ? 1 : "" })} />
-      Routine events too
+      Include routine events
     </label>
     <span class=${state === "open" ? "live" : "note"} role="status">${live[state]}</span>
   </form>`;

@@ -31,7 +31,7 @@ function Details({ id, data }) {
     <${Reasons} rows=${reasons} />
     <${Keys} figures=${figures(data.group)} />
     <div class="cards">
-      <${Card} title="Unread records" note="All partitions together, over the last minutes">
+      <${Card} title="Unread records" note="All partitions, over the last few minutes">
         <${Chart} series=${data.lag} what="Unread records" as=${format.number} />
       <//>
       <${Card} title="Partitions" note="What it has committed, and how far that is from the end">
@@ -81,10 +81,10 @@ function figures(group) {
     { value: html`<${Lag} row=${group} />`, what: "unread records", tone: TONES[group.verdict] },
     {
       value: html`<${Known} value=${group.seconds} as=${format.duration} />`,
-      what: "the oldest has waited",
+      what: "age of the oldest unread record",
       about: group.catch_up == null ? "" : `caught up in ${format.duration(group.catch_up)} at this rate`,
     },
-    { value: group.verdict, what: "verdict", about: "the worst of its partitions", tone: TONES[group.verdict] },
+    { value: group.verdict, what: "verdict", about: "its worst partition", tone: TONES[group.verdict] },
     {
       value: html`<${Known} value=${group.members} unknown="Not looked at yet" />`,
       what: group.members === 1 ? "member" : "members",

@@ -52,7 +52,9 @@ function Findings({ findings }) {
           <h2><bdi>${finding.what}</bdi></h2>
           <${Mark} tone=${TONES[finding.severity]}>${finding.severity}<//>
         </div>
-        ${finding.why && html`<p class="cause"><span>Cause:</span> <bdi>${finding.why}</bdi></p>`}
+        ${finding.why && html`<p class="cause">
+          <span>Cause at ${format.clock(finding.at)}:</span> <bdi>${finding.why}</bdi>
+        </p>`}
         ${finding.advice && html`<p class="advice"><span>Advice:</span> <bdi>${finding.advice}</bdi></p>`}
         ${finding.link.startsWith("#/") && html`<p class="go"><a href=${finding.link}>Show the details</a></p>`}
       </li>`,

@@ -50,11 +50,11 @@ export function Chart({ series, what, as, height = 190 }) {
   const index = pointed != null && pointed < series.times.length ? pointed : null;
   const said =
     index == null
-      ? `now ${as(last)}, at most ${as(most)}`
+      ? `now ${as(last)}, peak ${as(most)}`
       : `${format.clock(series.times[index])}: ${as(series.values[index])}`;
   return html`<figure class="chart">
     <figcaption>${said}</figcaption>
-    <div ref=${place} role="img" aria-label=${`${what}: now ${as(last)}, at most ${as(most)}`}></div>
+    <div ref=${place} role="img" aria-label=${`${what}: now ${as(last)}, peak ${as(most)}`}></div>
   </figure>`;
 }
 

@@ -72,7 +72,7 @@ function Event({ event, children }) {
         ${event.partition >= 0 && html`<span>partition ${event.partition}</span>`}
         ${event.group && html`<${GroupLink} id=${event.group} />`}
         ${event.broker >= 0 && html`<${BrokerLink} id=${event.broker} />`}
-        <span class="by">reported by ${event.reporter}</span>
+        <span class="by">reported by broker ${event.reporter}</span>
       </p>
       ${children}
     </div>

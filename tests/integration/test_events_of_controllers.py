@@ -69,6 +69,13 @@ def test_a_killed_leader_and_its_return(cluster: ClusterProcess) -> None:
             admin, lambda event: about("isr-expand", "led")(event) and event.broker == victim
         )
         assert came.cause == f"broker {victim} has caught up"
+        back = the_event(
+            admin,
+            lambda event: (
+                of_broker("broker-registered", victim)(event) and event.at_ms > failed.at_ms
+            ),
+        )
+        assert (back.cause, back.is_harmless) == ("it started or reconnected", True)
         name = TopicPartition("led", 0)
         assert admin.elect_leaders(0, [name]) == {name: None}
         asked = the_event(

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
+from barnabas.client import SyncAdmin
 from barnabas.errors import CorruptData, KafkaStorageError
 from barnabas.protocol.api import DESCRIBE_LOG_DIRS, LIST_OFFSETS, METADATA, PRODUCE
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -30,6 +31,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.kit.broker.topics import create
+from tests.kit.processes.reported_events import the_event
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
 
@@ -106,6 +108,11 @@ def test_st_10_a_failed_directory_goes_offline_alone(
             return {each.partition_index: each.leader_id for each in found} == expected
 
         wait_until(is_known)  # the controller hears of it by the metadata store
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        event = the_event(admin, lambda each: each.kind == "directory-lost")
+    assert event.text.startswith(f"log directory {directories[1]} is offline, and 2 partitions")
+    assert "No such file or directory" in event.cause, "IN-1: the error of the disk"
+    assert event.is_harmless is False
 
 
 def test_st_10_the_last_directory_stops_the_broker(broker: Broker, directories: list[Path]) -> None:

@@ -33,6 +33,7 @@ from tests.simulation.whole.hand_made import (
 
 OF_BROKERS = {
     "awake",
+    "cause",
     "closed",
     "compacted",
     "equal",
@@ -48,12 +49,13 @@ OF_BROKERS = {
     "over the wire",
     "quiet",
     "refilled",
+    "reported",
     "start",
     "watermark",
     "young",
 }
-"""Rules that need brokers, or a witness: those of drills are in `test_drills.py`, the others in
-`test_verdict.py`."""
+"""Rules that need brokers, or a witness. Those of drills are tested in `test_drills.py`, those of
+events in `test_causes.py`, and all others in `test_verdict.py`."""
 
 Plant = Callable[[HandMade], object]
 

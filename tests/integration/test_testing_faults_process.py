@@ -112,7 +112,9 @@ def test_tk_4_rules_are_there_before_the_start_and_after_a_restart() -> None:
         broker.start()
         orders.send(b"a")
         with broker.pause():
-            with pytest.raises(ConfigError, match=r"is paused and accepts none; resume\(\) it"):
+            with pytest.raises(
+                ConfigError, match=r"is paused and cannot accept faults; call resume\(\)"
+            ):
                 broker.faults.add(**REFUSED)
             assert rule.hits == 3
         assert broker.faults.rules == (rule,)

@@ -6,8 +6,8 @@
         orders.send(b"one")
         assert orders.values() == [b"one"]
 
-The names below are public. They are loaded on first use: once installed, this package is imported
-by every pytest run.
+The names below are public. They are loaded on first use, because every pytest run imports this
+package once it is installed.
 """
 
 from __future__ import annotations

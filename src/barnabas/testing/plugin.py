@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
-    # Report a misspelt scope at the start, not in the first test with a fixture.
+    # Report a misspelt scope at the start, rather than in the first test that uses a fixture.
     _scope("barnabas_broker", config)
 
 

@@ -5,7 +5,7 @@
         orders.send(b"one")
         assert orders.values() == [b"one"]
 
-`async with` works, too. The broker has its own thread and event loop or, with `process=True`, its
+`async with` works too. The broker has its own thread and event loop or, with `process=True`, its
 own process. Several brokers may run at the same time. They share no module-level state, and no
 signal handler is set.
 """
@@ -44,10 +44,10 @@ class Broker(EmbeddedLife):
     process ends when this one does, even if this one is killed.
     `snapshot`: start with a copy of this state (see `snapshot`).
 
-    `start` raises ConfigError or OSError, with a one-line remedy. A stopped broker may be
-    restarted, on the same port and with the same data. `close` removes a temporary directory, so
-    the next start is empty. A broker that cannot continue stops by itself; `stop` then raises
-    OSError with the reason.
+    `start` raises ConfigError or OSError, and the message suggests a remedy in one line. A stopped
+    broker may be restarted on the same port and with the same data. `close` removes a temporary
+    directory, so the next start is empty. A broker that cannot continue stops by itself; `stop`
+    then raises OSError with the reason.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Broker(EmbeddedLife):
     ) -> None:
         self._config = texts(config)
         self._log_dirs = self._config.get("log.dirs", "")
-        # Both specify a directory, and it is unclear which is meant.
+        # Both of them specify a directory, so it is unclear which one is meant.
         if data_dir is not None and self._log_dirs:
             raise ConfigError(
                 f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
@@ -86,7 +86,7 @@ class Broker(EmbeddedLife):
             from barnabas.testing.faults.broker_faults import Faults
 
             self._faults = Faults(self._call)
-            # Attach the faults to a running broker; one that is not running does so in `_start`.
+            # Attach the faults to a running broker. If it is not running, `_start` attaches them.
             if self._server is not None:
                 self._faults.attach(self._server)
         return self._faults
@@ -201,7 +201,7 @@ class Broker(EmbeddedLife):
     async def _stop(self) -> None:
         server, self._server = self._server, None
         if server is None:
-            return  # the start failed: nothing to stop
+            return  # the start failed, so there is nothing to stop
         if self._faults is not None:
             self._faults.detach(server.broker_id)
         assert self._stopping is not None and self._ended is not None

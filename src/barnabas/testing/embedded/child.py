@@ -38,7 +38,8 @@ class _Calls:
     def answer(self, call: list[Any]) -> dict[str, Any]:
         try:
             return {"value": self._call(*call)}
-        # The constructor and the methods may raise these; a bug ends the process with a traceback.
+        # The constructor and the methods may raise these errors. Any other exception is a bug, and
+        # ends the process with a traceback.
         except (BarnabasError, OSError) as error:
             return {"error": str(error), "kind": type(error).__name__}
 
@@ -78,7 +79,7 @@ class _Calls:
 
 
 def main() -> int:
-    answers, sys.stdout = sys.stdout, sys.stderr  # keeps other output apart from responses
+    answers, sys.stdout = sys.stdout, sys.stderr  # keeps other output separate from responses
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGTERM, _leave)

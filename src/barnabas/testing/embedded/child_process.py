@@ -21,7 +21,7 @@ from barnabas.clock import SystemClock
 from barnabas.errors import ConfigError
 
 _SOURCES: Final = Path(__file__).parents[3]
-# Last on the path, in case only the parent could import this package.
+# The sources are added at the end of the path, in case only the parent could import this package.
 _PROGRAM: Final = f"""\
 import sys
 sys.path.append({str(_SOURCES)!r})
@@ -37,7 +37,7 @@ _ERRORS: Final = {"ConfigError": ConfigError, "TimeoutError": TimeoutError}
 class ChildProcess:
     """Creates a `Broker` or `Cluster` (`kind`) with these arguments in a new process.
 
-    Raises ConfigError or OSError with the text of that constructor's error.
+    Raises ConfigError or OSError with the message of the constructor's error.
     """
 
     def __init__(self, kind: str, arguments: dict[str, Any], patience_s: float) -> None:

@@ -22,16 +22,17 @@ _CLIENT_ID: Final = "barnabas-testing"
 _GRACE_S: Final = 1.0
 _ATTEMPT_MS: Final = 500
 _REQUEST_MS: Final = 1000
-"""The timeout for a request to one broker. If this broker is paused, another broker is asked next.
+"""The timeout for a request to one broker. If that broker is paused, the next request goes to
+another broker.
 """
 
 
 class ClientThread:
-    """A thread with clients. It is started on first use, and started again on the first use after
+    """A thread that runs clients. It is started on first use, and again on the first use after
     `close`.
 
-    `bootstrap_servers` and `options` (for every client) are called for each new client, because a
-    cluster's addresses may change.
+    `bootstrap_servers` and `options` are called for each new client, because a cluster's addresses
+    may change. `options` returns the options for all clients.
     """
 
     def __init__(
@@ -49,14 +50,15 @@ class ClientThread:
         """Run `work` until it succeeds or fails with a non-transient error, and return its result.
         Raises WaitTimeout.
 
-        An unknown topic is an immediate error. Call `wait_for_topic` first if a topic is still to
-        be created.
+        If a topic is unknown, this fails immediately. Call `wait_for_topic` first if a topic is
+        still to be created.
         """
 
         async def look() -> Sight[T | UnknownTopicOrPartition]:
             try:
                 return Sight(await work(), True, "")
-            # Retriable in Kafka, but a test with a mistyped name should not wait.
+            # In Kafka, this error is retriable, but a test with a mistyped name should fail without
+            # waiting.
             except UnknownTopicOrPartition as error:
                 return Sight(error, True, "")
 
@@ -136,15 +138,15 @@ class ClientThread:
             return self._producer
 
     async def look_at(self, topic: str) -> None:
-        """Refresh the producer's metadata for a topic. A recreated topic may have fewer partitions,
-        and records for partitions that no longer exist would wait.
+        """Refresh the producer's metadata for a topic. If the topic was recreated with fewer
+        partitions, records for partitions that no longer exist would otherwise wait.
         """
         if self._producer is not None:
             await self._producer.partitions_for(topic)
 
     async def _close(self) -> None:
         if self._producer is not None:
-            # All records were awaited; at most, those that timed out are left.
+            # All records were awaited, so the only ones that may be left are those that timed out.
             try:
                 async with asyncio.timeout(_GRACE_S):
                     await self._producer.close()

@@ -1,13 +1,13 @@
-"""Runs several brokers in this process, for tests and notebooks. They replicate, elect leaders and
-move replicas.
+"""Runs several brokers in this process, for tests and notebooks. The brokers replicate, elect
+leaders and move replicas.
 
     with barnabas.Cluster(brokers=3) as cluster:
         admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
 
 All brokers run on one loop in one thread or, with `own_threads=True`, on one loop each. They share
-one metadata tree, each with its own session, and connect to each other with sockets, like brokers
-on several machines. This shows how a cluster behaves, not how fast it runs. To test speed or `kill
--9`, start processes (`barnabas cluster start`).
+one metadata tree, in which each broker has its own session, and connect to each other through
+sockets, like brokers on several machines. This shows how a cluster behaves, not how fast it runs.
+To test speed or `kill -9`, start processes (`barnabas cluster start`).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Cluster(EmbeddedLife):
     `production_defaults`, `process` (one process for all brokers) and `snapshot` are as for a
     `Broker`. An internal topic has one partition per broker, unless `production_defaults` is true.
 
-    `start` raises ConfigError or OSError, with a one-line remedy. A stopped cluster may be
-    restarted, on the same ports and with the same data, until `close`.
+    `start` raises ConfigError or OSError, and the message suggests a remedy in one line. A stopped
+    cluster may be restarted on the same ports and with the same data, until `close`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Cluster(EmbeddedLife):
         self._broker_config = {
             broker_id: texts(own) for broker_id, own in (broker_config or {}).items()
         }
-        # A config for a nonexistent broker would be silently lost.
+        # Otherwise, a config for a nonexistent broker would be silently ignored.
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
@@ -134,8 +134,9 @@ class Cluster(EmbeddedLife):
         """Freeze one broker, as with SIGSTOP, until `resume`, the end of a `with` block, or its
         stop. `Broker.pause` describes the effect.
 
-        Its metadata session ends after `zookeeper.session.timeout.ms`; on resuming, the broker
-        starts a new one. Raises ConfigError unless the broker is running in its own thread.
+        The broker's metadata session ends after `zookeeper.session.timeout.ms`, and the broker
+        starts a new one when it is resumed. Raises ConfigError unless the broker is running in its
+        own thread.
         """
         # The child process contains the broker and its thread.
         if self._own_threads(broker_id) is None:
@@ -230,8 +231,8 @@ class Cluster(EmbeddedLife):
         if self._threads is None:
             raise ConfigError(
                 f"broker {broker_id} cannot be paused: all brokers of this cluster share one "
-                "thread. Make the cluster with own_threads=True; or cut the broker off while it "
-                f"runs, by faults.isolate({broker_id})"
+                "thread. Create the cluster with own_threads=True, or cut off the running broker "
+                f"with faults.isolate({broker_id})"
             )
         return None if self._is_process else self._threads
 
@@ -254,7 +255,7 @@ class Cluster(EmbeddedLife):
         own = dict(self._broker_config)
         for number, port in self._ports.items():
             given = {**listeners, **own.get(number, {})}
-            # Start the child on the same ports, because clients have the addresses.
+            # Start the child on the same ports, because clients already know the addresses.
             own[number] = with_port({**listener(self._secured, port), **given}, port)
         return {
             "brokers": len(self.broker_ids),
@@ -281,7 +282,8 @@ class Cluster(EmbeddedLife):
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
         self._running = []
-        # Temporary metadata need not survive this process: write it only when the cluster stops.
+        # Temporary metadata does not have to survive this process, so write it only when the
+        # cluster stops.
         is_new = self._directory.is_temporary and not any(directory.iterdir())
         self._unwritten = directory if is_new else None
         self._store = EmbeddedStore() if is_new else EmbeddedStore.open(directory)
@@ -379,7 +381,7 @@ class Cluster(EmbeddedLife):
         for broker_id, server in self._servers.items():
             if self._threads is not None:
                 self._threads.go_on(broker_id)
-            # Notify all brokers before the first one stops: no leadership need be moved.
+            # Notify all brokers before the first one stops, so that no leadership is moved.
             await self._on_loop(broker_id, server.ends_with_all())
         for broker_id in reversed(self.broker_ids):
             if broker_id in self._servers:
@@ -387,7 +389,7 @@ class Cluster(EmbeddedLife):
                 await self._end_server(broker_id, stop)
         if self._store is not None:
             await self._store.close()
-            # If `close` is about to remove the directory, the tree need not be written.
+            # If `close` is about to remove the directory, the tree does not have to be written.
             if self._unwritten is not None and not self._is_closing:
                 _write(self._store, self._unwritten)
             self._store = None

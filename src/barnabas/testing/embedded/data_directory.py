@@ -1,13 +1,13 @@
-"""Provides the data directory of an embedded broker, which is either given by the caller or
-temporary.
+"""Provides the data directory of an embedded broker: either one given by the caller, or a temporary
+one.
 
 A temporary directory is removed by `remove` or, at the latest, when its owner is garbage-collected
-or the process ends: even a broker that was not closed leaves nothing behind. A forked process never
-removes its parent's directory.
+or the process ends, so even a broker that was not closed leaves nothing behind. A forked process
+never removes its parent's directory.
 
-Files in a temporary directory need not survive a power failure, so they are not synced. (Written
-data does survive the end of the process, even a kill.) On a busy disk, the syncs at a broker's
-start and stop would take ten times as long as everything else.
+Files in a temporary directory do not have to survive a power failure, so they are not synced.
+(Written data does survive the end of the process, even a kill.) On a busy disk, the syncs at a
+broker's start and stop would take ten times as long as everything else.
 """
 
 from __future__ import annotations

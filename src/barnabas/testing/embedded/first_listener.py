@@ -1,5 +1,5 @@
 """Handles the first listener of an embedded broker. Clients connect to this listener, and its port
-stays the same. Pure.
+stays the same. This module is pure.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _COUNTED: Final = 1000
 """The number of records beyond the requested lag at which a wait stops counting."""
 
 Lags = dict[tuple[TopicPartition, Span], int]
-"""The number of records in each range of offsets that has already been counted."""
+"""The number of records in each range of offsets whose records have already been counted."""
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
 
@@ -59,7 +59,7 @@ class Group:
         return self.describe(timeout_s).state
 
     def offsets(self, timeout_s: float = TIMEOUT_S) -> dict[TopicPartition, int]:
-        """Return the committed offsets, sorted by partition. An offset is that of the next record
+        """Return the committed offsets, sorted by partition. Each is the offset of the next record
         to read.
         """
         return self._clients.run(self._offsets, f"the offsets of group {self.name!r}", timeout_s)
@@ -68,8 +68,8 @@ class Group:
         """Return the number of records that are not committed yet, in all partitions with committed
         offsets.
 
-        Records are counted, not offsets: transaction markers and compacted records do not count.
-        Nor do records in aborted and open transactions, unless `isolation_level` is
+        Records are counted rather than offsets, so transaction markers and compacted records do not
+        count. Neither do records in aborted and open transactions, unless `isolation_level` is
         "read_uncommitted".
         """
         return sum(self.lag_by_partition(timeout_s, isolation_level=isolation_level).values())
@@ -94,8 +94,9 @@ class Group:
         """Return the group's description once all given conditions hold at the same time. Raises
         WaitTimeout.
 
-        `state`: one of Kafka's states, such as "Stable"; `members`: their number; `lag`: at most
-        this many records, as the method `lag` counts them, and at least one committed offset.
+        `state`: one of Kafka's states, such as "Stable"; `members`: the number of members; `lag`:
+        the maximum lag, counted as in the method `lag`; the group must also have committed at least
+        one offset.
         """
         if state is not None and state not in STATES:
             raise ValueError(f"state: {state!r} is not one of {', '.join(STATES)}")
@@ -110,7 +111,7 @@ class Group:
             holds &= members is None or len(described.members) == members
             seen = f"state {described.state}, {counted(len(described.members), 'member')}"
             if lag is not None:
-                # To count is to read, so stop counting for a group that is far behind.
+                # Counting requires reading the records, so stop early if the group is far behind.
                 most = lag + _COUNTED
                 lags = await self._lag(level, most, known)
                 behind = sum(lags.values())

@@ -55,7 +55,7 @@ class BrokerHandle(ABC):
         """Return `HOST:PORT,...` for any Kafka client."""
 
     def _client_options(self) -> dict[str, Any]:
-        """The options that every client requires in addition to the addresses."""
+        """The options that every client needs in addition to the addresses."""
         return {}
 
     # ---- topics and groups ----
@@ -72,10 +72,10 @@ class BrokerHandle(ABC):
         """Return the topic with this name, creating it if it does not exist.
 
         `partitions` and `replication_factor` default to the broker's own defaults. If the topic
-        exists with different numbers, this raises ValueError. `config`: the configs of a new topic,
-        by Kafka's names. For thousands of partitions, the timeout allows for a slow disk, which has
-        to create their logs. Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig or
-        WaitTimeout.
+        exists with different numbers, this raises ValueError. `config` contains the configs of a
+        new topic, by Kafka's names. For thousands of partitions, the timeout is extended, because a
+        slow disk needs time to create their logs. Raises InvalidTopicName,
+        InvalidReplicationFactor, InvalidConfig or WaitTimeout.
         """
         from barnabas.testing.embedded.topic_creation import WantedTopic, open_topic
 
@@ -123,7 +123,8 @@ class BrokerHandle(ABC):
         # Kafka's default, latest, would miss records that the test has already sent.
         if "auto_offset_reset" not in given:
             options["auto_offset_reset"] = "earliest"
-        # A member learns of a rebalance from the response to a heartbeat; 3 s is long for a test.
+        # A member learns of a rebalance from the response to a heartbeat. The default interval (3 s)
+        # would be too long for a test.
         if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
             options["heartbeat_interval_ms"] = _HEARTBEAT_MS
         consumer = self._note(
@@ -140,7 +141,7 @@ class BrokerHandle(ABC):
                     for topic in topics
                     for number in consumer.partitions_for(topic)
                 )
-        # The caller never receives the consumer, and cannot close it.
+        # The caller never receives the consumer, so it cannot close it.
         except BaseException:
             consumer.close()
             raise
@@ -176,7 +177,7 @@ class BrokerHandle(ABC):
     ) -> Topic:
         """Return the topic once each of its partitions has a leader. Raises WaitTimeout.
 
-        `partitions` is the required number of partitions. This method creates nothing.
+        `partitions` is the required number of partitions. This method does not create the topic.
         """
         from barnabas.testing.embedded.topic_creation import wait_for_topic
 
@@ -241,8 +242,8 @@ class BrokerHandle(ABC):
         for client, place in handed_out:
             name = f"{client!r}, created at {place},"
             close = partial(_close, client, name)
-            # Close them in parallel, in daemon threads: a hanging client delays neither the others
-            # nor the end of the process.
+            # Close them in parallel, in daemon threads, so that a hanging client delays neither the
+            # other clients nor the end of the process.
             thread = threading.Thread(target=close, name="barnabas-close", daemon=True)
             thread.start()
             closing.append((thread, name))

@@ -95,7 +95,8 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if self.is_running:
                 raise ConfigError(f"this {self._noun} is already running")
-            # Remove a directory created for a failed start; keep an existing one.
+            # If the start fails, remove the directory that was created for it, but keep an existing
+            # one.
             is_new = self._directory.path is None
             try:
                 self._begin_data()
@@ -120,10 +121,10 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if not self.is_running:
                 return
-            # Resume first: a paused broker cannot stop, and this call would wait for it.
+            # Resume first, because a paused broker cannot stop, and this call would wait for it.
             self._go_on()
             try:
-                # Close clients first: without a broker, they would only retry.
+                # Close clients first, because without a broker, they would only retry.
                 self._hang_up()
                 if self._distant is not None:
                     self._distant.end()
@@ -160,7 +161,7 @@ class EmbeddedLife(BrokerHandle):
                     "process=True"
                 )
             self._hang_up()
-            # A paused process does not respond, and its latest counts are lost.
+            # A paused process does not respond, so its latest counts are lost.
             if self._distant is not None and self._pause is None:
                 self._distant.end()
             child, self._child = self._child, None
@@ -182,7 +183,7 @@ class EmbeddedLife(BrokerHandle):
         """Start as in a plain `with` block, but without blocking the caller's loop."""
         try:
             await _in_a_thread(self.start)
-        # A start cannot be interrupted halfway, so let it finish and undo it.
+        # A start cannot be interrupted halfway, so let it finish, and then undo it.
         except asyncio.CancelledError:
             await _in_a_thread(self.close)
             raise
@@ -311,7 +312,7 @@ class EmbeddedLife(BrokerHandle):
                 f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
             )
         open_snapshot(self._first_state).restore_to(directory, self._kind)
-        # The data of a user's directory is kept: later starts do not restore the snapshot again.
+        # The data in a user's directory is kept, so later starts do not restore the snapshot again.
         if not self._directory.is_temporary:
             self._first_state = None
 
@@ -322,7 +323,7 @@ class EmbeddedLife(BrokerHandle):
         try:
             self._thread.run(self._in_time(self._start(), "start"))
         except BaseException:
-            # The first error tells more than any error in the stop that follows.
+            # The first error is more informative than any error while stopping.
             with suppress(OSError):
                 self._thread.run(self._in_time(self._stop(), "stop"))
             raise
@@ -345,10 +346,11 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if self._child is None:
                 return None
-            # A paused child cannot respond: the call would time out.
+            # A paused child cannot respond, so the call would time out.
             if self._pause is not None:
                 raise ConfigError(
-                    f"faults: process {self._child.pid} is paused and accepts none; resume() it"
+                    f"faults: process {self._child.pid} is paused and cannot accept faults; "
+                    "call resume()"
                 )
             return int(self._child.call("control"))
 
@@ -381,7 +383,7 @@ class EmbeddedLife(BrokerHandle):
         try:
             return work()
         finally:
-            # Restart a broker that was running, even after a failed copy.
+            # If the broker was running, restart it, even if the copy has failed.
             if was_running:
                 self.start()
 
@@ -413,7 +415,7 @@ class EmbeddedLife(BrokerHandle):
     def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
         config = BrokerConfig(properties)
         if self._directory.is_temporary or not self._production_defaults:
-            # The caller chose this directory, and needs no warning that it is temporary.
+            # The caller chose this directory, so a warning that it is temporary is not needed.
             config.warnings = [w for w in config.warnings if str(self._directory.path) not in w]
         return config
 

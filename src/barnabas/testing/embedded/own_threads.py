@@ -67,8 +67,8 @@ class OwnThreads:
 
     async def end(self, broker_id: int) -> None:
         thread = self._threads.pop(broker_id)
-        # To stop the thread is to join it, which must not block this loop: the broker's last calls
-        # run here.
+        # Stopping the thread includes joining it, which must not block this loop, because the
+        # broker's last calls run here.
         await asyncio.get_running_loop().run_in_executor(None, thread.stop)
 
     def stop(self, broker_id: int) -> ThreadPause:

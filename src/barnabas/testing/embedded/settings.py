@@ -1,10 +1,10 @@
 """Converts broker configs that a program passes, and defines the defaults of embedded brokers.
 
 By default, only warnings and errors are logged. Loggers are shared by the whole process, so only
-the broker's own are changed, and only if no level is set:
+the broker's own are changed, and only if no level is set. For example,
 `logging.getLogger("barnabas").setLevel("INFO")` before the start takes precedence. The broker that
-set the levels restores them. Of several concurrent brokers, this is the first; the others may log
-more once it has stopped.
+set the levels restores them. If several brokers run at the same time, it is the first of them, and
+the others may log more once it has stopped.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
 
 
 def defaults_for_tests(brokers: int) -> dict[str, str]:
-    """Return defaults that differ from Kafka's. A test does not wait for other members of a group,
-    has few groups and transactions (fifty partitions for each take twenty milliseconds), and does
-    not wait a second when a follower asks its leader slightly too early.
+    """Return defaults that differ from Kafka's, because a test should not wait for other members of
+    a group, has few groups and transactions (fifty partitions for each take twenty milliseconds),
+    and should not wait a second when a follower asks its leader slightly too early.
     """
     return {
         "group.initial.rebalance.delay.ms": "0",

@@ -7,7 +7,7 @@
     with barnabas.Broker(snapshot=snapshot) as broker:
         ...
 
-Each restore makes a separate copy: tests that change the data do not affect one another.
+Each restore makes a separate copy, so tests that change the data do not affect one another.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Snapshot:
         must not be in use.
         """
         if kind != self.kind:
-            raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, this is a {kind}")
-        # Copy before renaming: if the disk is full, the old state is kept.
+            raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, but this is a {kind}")
+        # Copy before renaming, so that the old state is kept if the disk is full.
         fresh = directory.with_name(f"{directory.name}.restoring")
         shutil.rmtree(fresh, ignore_errors=True)
         try:

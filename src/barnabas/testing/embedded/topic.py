@@ -119,8 +119,8 @@ class Topic:
         """Return all records of the topic, sorted by partition and offset.
 
         `isolation_level`: "read_committed" omits aborted records, and stops at the first open
-        transaction. Raises UnknownTopicOrPartition or WaitTimeout, or ValueError for more than a
-        million records; use a consumer for that many.
+        transaction. Raises UnknownTopicOrPartition or WaitTimeout. Raises ValueError if there are
+        more than a million records; use a consumer instead.
         """
         work = partial(self._records, isolation_level)
         return self._clients.run(work, f"the records of topic {self.name!r}", timeout_s)
@@ -220,7 +220,7 @@ class Topic:
                 return each
         raise ValueError(
             f"partition: topic {self.name!r} has "
-            f"{counted(len(described.partitions), 'partition')}, and no partition {number}"
+            f"{counted(len(described.partitions), 'partition')}, but no partition {number}"
         )
 
     async def _send(self, pairs: Sequence[_Pair], rest: RecordOptions) -> list[RecordMetadata]:
@@ -243,7 +243,7 @@ class Topic:
                 consumer.seek(name, begins[name])
             while unread:
                 for record in await consumer.poll(_POLL_MS):
-                    # Leave out records that arrived during the read, beyond the range.
+                    # Leave out records beyond the range, which arrived during the read.
                     if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                         found.append(record)
                 if len(found) > _MOST_RECORDS:
@@ -251,8 +251,8 @@ class Topic:
                         f"topic {self.name!r} has more than {_MOST_RECORDS} records: read them "
                         "with a consumer"
                     )
-                # Compare the position: at the offset of a marker or a compacted record, there is no
-                # record.
+                # Compare the position instead of waiting for the last offset, because there is no
+                # record at the offset of a marker or a compacted record.
                 for name in list(unread):
                     if await consumer.position(name) >= unread[name]:
                         del unread[name]

@@ -65,7 +65,8 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                     if sight.holds:
                         return sight.value
                     seen = sight.seen
-                    # Progress restarts the timeout: a slow disk must not fail a test.
+                    # Progress restarts the timeout, because a slow disk must not cause a test to
+                    # fail.
                     if sight.progress is not None and sight.progress != progress:
                         progress = sight.progress
                         limit.reschedule(asyncio.get_running_loop().time() + timeout_s)

@@ -1,8 +1,9 @@
 """Lists the errors that each API can return in Kafka 3.9's protocol.
 
-A rule with any other error could only confuse a client, and is rejected. `ROWS` lists the errors
-for a row: a topic, partition, group or configured resource. `WHOLE` lists the errors for the
-request as a whole, where a response can contain both. An API in `WHOLE` alone has no rows.
+A rule with any other error is rejected, because it could only confuse a client. `ROWS` lists the
+errors for a row: a topic, partition, group or configured resource. `WHOLE` lists the errors for the
+request as a whole, for the APIs whose responses can contain both kinds. An API that is only in
+`WHOLE` has no rows.
 """
 
 from __future__ import annotations

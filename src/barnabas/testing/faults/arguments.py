@@ -55,7 +55,8 @@ def parse_rule(
 ) -> tuple[Match, Action, tuple[int, int | None]]:
     """Build a rule from these arguments. Raises ConfigError, which names the argument.
 
-    `broker_ids` and `listeners` contain the existing ones, or are empty if these are not known yet.
+    `broker_ids` and `listeners` list the existing brokers and listeners, or are empty if these are
+    not known yet.
     """
     arguments = {name: value for name, value in given.items() if value is not None}
     for name, value in arguments.items():
@@ -84,7 +85,7 @@ def parse_rule(
         )
     # Other APIs have no replica id to identify a follower.
     if match.replicas and api.name not in _FOLLOWERS_APIS:
-        raise ConfigError(f"replicas=True: followers do not send {api.name}, leave it out")
+        raise ConfigError(f"replicas=True: followers do not send {api.name}; leave replicas out")
     return match, action, _limits(arguments)
 
 
@@ -124,7 +125,7 @@ def _action(api: Api, arguments: Mapping[str, Any]) -> Action:
     )
     ends = [name for name in ("error", "cut", "drop") if arguments.get(name)]
     if len(ends) > 1:
-        raise ConfigError(f"{' and '.join(ends)}: a rule can have one of them")
+        raise ConfigError(f"{' and '.join(ends)}: a rule can have only one of them")
     if not ends and not action.delay_ms:
         raise ConfigError("the rule does nothing: give error=, delay_ms=, cut=True or drop=True")
     if action.delay_ms > MOST_DELAY_MS:
@@ -155,14 +156,14 @@ def _narrow(api: Api, arguments: Mapping[str, Any], error: str | None) -> Narrow
         raise ConfigError(f"partition={partition} needs a topic: give topic='...' as well")
     # A Metadata request contains only topics, but its response contains their partitions.
     if topic is not None and not has_topics(api):
-        raise ConfigError(f"topic={topic!r} never matches: a {api.name} request names no topics")
+        raise ConfigError(f"topic={topic!r} never matches: a {api.name} request contains no topics")
     if partition is not None and not has_partitions(api) and api.name != "Metadata":
         raise ConfigError(
-            f"partition={partition} never matches: a {api.name} request names no partitions"
+            f"partition={partition} never matches: a {api.name} request contains no partitions"
         )
     if topic is not None and error is not None and is_whole(api.name, error):
         raise ConfigError(
-            f"topic={topic!r}: {error} is an error of a {api.name} request as a whole, "
+            f"topic={topic!r}: {error} is an error of a whole {api.name} request; "
             "leave out topic and partition"
         )
     return Narrowed(topic, partition)

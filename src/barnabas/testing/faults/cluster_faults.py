@@ -49,8 +49,8 @@ class ClusterFaults(Faults):
 
         `inbound`: no request from a client or another broker reaches it. `outbound`: nothing that
         it sends reaches the other brokers, and its metadata session ends immediately. One of these
-        alone creates a one-way partition. Connections are closed, new ones at their first request,
-        but the broker itself keeps running. Raises ConfigError.
+        alone creates a one-way partition. Open connections are closed immediately, and new ones at
+        their first request, but the broker itself keeps running. Raises ConfigError.
         """
         if not inbound and not outbound:
             raise ConfigError("isolate: inbound=False and outbound=False cuts off nothing")
@@ -102,8 +102,8 @@ class ClusterFaults(Faults):
             elif other == broker_id and unreachable:
                 self._cut(server, lambda client_id: True)
         if outbound:
-            # A real session would end after zookeeper.session.timeout.ms; a test need not wait that
-            # long.
+            # A real session would end after zookeeper.session.timeout.ms, but a test should not
+            # have to wait that long.
             self._cluster.session(broker_id).expire()
 
     def _cut(self, server: Server, is_meant: Callable[[str | None], bool]) -> None:

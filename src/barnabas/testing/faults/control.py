@@ -3,16 +3,16 @@
     GET    /faults          the rules with their hits
     POST   /faults          add a rule
     DELETE /faults          remove all faults
-    GET    /faults/ID       one rule; with ?hits=2&timeout_ms=10000 once it was hit that often
-    DELETE /faults/ID       remove one
-    POST   /disk, /clock    spoil it
-    DELETE /disk, /clock    restore it
+    GET    /faults/ID       one rule; with ?hits=2&timeout_ms=10000, wait for two hits
+    DELETE /faults/ID       remove one rule
+    POST   /disk, /clock    inject a fault
+    DELETE /disk, /clock    remove the fault
 
-Requests and answers are JSON, with the arguments of `faults.add`, `disk` and `clock`; errors have a
-status of 400 or more and `{"error": "..."}`. The server listens only on 127.0.0.1 and has no users:
-any client that can connect may break the broker. A page in a browser cannot: a body must have the
-type application/json, which a browser sends only with the server's permission, and Host and Origin,
-if present, must be this machine.
+Requests and responses are JSON, with the arguments of `faults.add`, `disk` and `clock`. An error
+has a status of 400 or more and the body `{"error": "..."}`. The server listens only on 127.0.0.1
+and has no users, so any client that can connect may break the broker. A page in a browser cannot do
+so, because a body must have the type application/json, which a browser sends only with the server's
+permission, and Host and Origin, if present, must be this machine.
 """
 
 from __future__ import annotations

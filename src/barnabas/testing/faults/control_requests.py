@@ -108,7 +108,7 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
 
 def _arguments(request: Request) -> Any:
     if any(not isinstance(value, str | int | None) for value in request.body.values()):
-        raise ConfigError("a rule's arguments are texts, numbers, true and false")
+        raise ConfigError("a rule's arguments must be strings, numbers, true or false")
     return request.body
 
 

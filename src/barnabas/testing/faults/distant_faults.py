@@ -76,7 +76,7 @@ class DistantClusterFaults(DistantFaults, ClusterFaults):
         self._go_through(FaultLink(port))
 
     def heal(self, broker_id: int | None = None) -> None:
-        # A stopped cluster needs no healing: the isolation ended when its brokers stopped.
+        # A stopped cluster needs no healing, because the isolation ended when its brokers stopped.
         if self._cluster.is_running:
             self._cluster.call_child("faults.heal", broker_id)
 

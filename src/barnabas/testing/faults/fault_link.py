@@ -1,4 +1,4 @@
-"""Connects a test's process to the faults of a broker in another process, over HTTP (`control`).
+"""Connects a test to the faults of a broker in another process, over HTTP (`control`).
 
 The faults are sent to each process that starts, and the counts of the rules are summed over all
 processes.
@@ -27,7 +27,8 @@ MachineFault = DiskFault | ClockFault
 
 class FaultLink:
     """Sets and reads faults in another process. `port` returns the port of the current process, or
-    None; it may raise ConfigError if that cannot be found. All methods may be called in any thread.
+    None if there is none; it may raise ConfigError if the port cannot be found. All methods may be
+    called in any thread.
     """
 
     def __init__(self, port: Callable[[], int | None]) -> None:
@@ -66,7 +67,8 @@ class FaultLink:
 
         Raises ConfigError for a rejected fault, or OSError.
         """
-        port = self._port_of_process()  # without the lock, for whose holder it may wait
+        # This is called without the lock, because it may wait for the holder of the lock.
+        port = self._port_of_process()
         if port is None:
             return
         with self._lock:
@@ -127,7 +129,7 @@ class FaultLink:
         if not seen:
             time.sleep(min(within_s, _REST_S))
         with self._lock:
-            # The process that responded may have been replaced since.
+            # The process that responded may have been replaced in the meantime.
             if life == self._life and rule in self._ids:
                 self._count(rule, seen)
 
@@ -159,6 +161,6 @@ def _exchange(
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     except (http.client.HTTPException, ValueError) as error:
-        raise ConnectionError(f"no whole answer from the broker's process: {error}") from None
+        raise ConnectionError(f"no complete response from the broker's process: {error}") from None
     finally:
         connection.close()

@@ -79,9 +79,9 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
 
 
 def _check_origin(fields: Mapping[str, str]) -> None:
-    """Reject requests from a page in a browser, even after DNS rebinding, when the name of the
-    page's server points to this machine and the browser mistakes this server for that one. Raises
-    Refused.
+    """Reject requests from a page in a browser, even after DNS rebinding, in which the name of the
+    page's server is changed to point to this machine, so that the browser mistakes this server for
+    that one. Raises Refused.
     """
     host = fields.get("host")
     if host is not None and _name(host) not in _HERE:
@@ -102,7 +102,7 @@ def _divide(line: str) -> tuple[str, str, str]:
 
 
 async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> dict[str, Any]:
-    # No test client needs chunks, and a second way to end a body would invite errors.
+    # No test client needs chunks, and supporting a second way to end a body would invite errors.
     if "transfer-encoding" in fields:
         raise Refused(411, "send the body's length as Content-Length, not in chunks")
     length = fields.get("content-length", "0")

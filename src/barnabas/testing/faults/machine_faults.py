@@ -92,7 +92,7 @@ class MachineFaults:
 
     def spoil_disk(self, fault: DiskFault | None) -> None:
         """Replace the disk's fault; None repairs the disk."""
-        # A broker queries the free space of a full disk; the answer must be consistent with the
+        # A broker queries the free space of a full disk, and the result must be consistent with the
         # errors.
         self._files.is_full = fault is not None and fault.error in ("ENOSPC", "EDQUOT")
         self._files.before = None if fault is None else fault.before
@@ -102,6 +102,7 @@ class MachineFaults:
         clock = self._clock
         clock.stands_at_ms = None
         clock.offset_ms = 0 if fault is None else fault.offset_ms
-        # Apply the offset before reading the time: the clock stops at the time that it shows.
+        # Apply the offset before reading the time, because the clock stops at the time that it
+        # shows.
         if fault is not None and fault.frozen:
             clock.stands_at_ms = clock.wall_ms()

@@ -1,14 +1,14 @@
 """Builds error responses from requests.
 
-refusal(api, version, request, code, whole=...)   the response to all of the request
-merge(answer, rejected)                            ... put into the response to the rest of it
+refusal(api, version, request, code, whole=...)   the response to the whole request
+merge(answer, rejected)                           the same, merged into the response to the rest
 put_errors(to, code, answer)                      the same in a response to Metadata, whose request
                                                   need not have named the topics
 
-No API needs special code. As clients expect, the response has one row for each row of the request:
-names and ids are copied, numbers unknown to Kafka are -1, and the error is set in the innermost
-message with an error field or, with `whole`, in the outermost. Only Metadata is different: its real
-response is changed before it is sent.
+No API needs special code. As clients expect, the response has one row for each row of the request.
+Names and ids are copied, numbers that Kafka would not know are -1, and the error is set in the
+innermost message with an error field or, with `whole`, in the outermost. Only Metadata is
+different: its real response is changed before it is sent.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class _Refusal:
             for made in self._fields(cls)
             if (inner := row_class(made)) is not None and self._has_place(inner)
         ]
-        # Kafka puts errors into the innermost messages, in each row, unless they concern the whole
+        # Kafka puts an error into the innermost message of each row, unless it concerns the whole
         # request.
         is_place = bool(here) and (self._whole or not below)
         values: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """Applies the rules of one broker or cluster to requests, on the loop that serves them.
 
-Rules are tried in the order of their addition, and the first match is applied: it delays the
+Rules are tried in the order in which they were added, and the first match is applied: it delays the
 request, rejects all or part of it, closes the connection before the handler is called, or drops the
 handler's response. A request that no rule matches goes to the handler unchanged. A rejected part
 does not reach the handler (except in Metadata requests). The rest of the request does, and the two
@@ -50,8 +50,8 @@ class RequestRules:
     """Holds the rules in the order in which they were added. The first rule that matches a request
     is applied.
 
-    `changed` is called after each change. If it raises an error, an addition is undone. `new_rule`
-    creates a rule from the arguments of `Rule`.
+    `changed` is called after each change. If it raises an error after a rule was added, the rule is
+    removed again. `new_rule` creates a rule from the arguments of `Rule`.
     """
 
     def __init__(self, changed: Callable[[], None], new_rule: Callable[..., Rule] = Rule) -> None:
@@ -77,8 +77,8 @@ class RequestRules:
             if len(self._rules) >= MOST_RULES:
                 raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
             rule = self._new_rule(next(self._ids), match, action, limits, self.remove)
-            # With a new tuple, the broker's loop needs no lock: it reads the old one or the new
-            # one.
+            # A new tuple is assigned, so the broker's loop needs no lock: it reads either the old
+            # tuple or the new one.
             self._rules = (*self._rules, rule)
         try:
             self._changed()
@@ -202,7 +202,8 @@ def _act(rule: Rule, context: Context, request: Message, handler: Handler) -> Ou
 def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: int) -> Outcome:
     api, version, narrowed = context.api, context.version, rule.match.narrowed
     if getattr(request, "acks", None) == 0:
-        # Close the connection, as a broker does: there is no response to put an error into.
+        # Close the connection, as a broker does, because there is no response that could contain
+        # the error.
         raise ConnectionCut(f"{rule} refuses a Produce request with acks=0, which has no answer")
     if api.name == "Metadata":
         return _with_change(handler(context, request), partial(put_errors, narrowed, code))
@@ -235,7 +236,7 @@ def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
 
 def _with_change(outcome: Outcome, change: Change) -> Outcome:
     """Return the outcome with `change` applied to its response before it is sent."""
-    # The request is still to be handled; the change applies to that outcome.
+    # The request has not been handled yet, so the change applies to its later outcome.
     if isinstance(outcome, Hold):
         return Hold(_outcome_later(outcome.until, change))
     return _with_change_now(outcome, change)

@@ -93,7 +93,7 @@ def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
     # Up to version 5, DeleteTopics has a list of plain names.
     if isinstance(row, str):
         return row
-    # The row of a broker's configs has a name, but not a topic's.
+    # The row of a broker's configs has a name, too, but it is not the name of a topic.
     if getattr(row, "resource_type", _TOPIC_RESOURCE) != _TOPIC_RESOURCE:
         return None
     for name in (*TOPIC_FIELDS, "resource_name"):

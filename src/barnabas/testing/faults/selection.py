@@ -1,8 +1,8 @@
-"""Divides a request into the part that a rule matches and the rest. Pure.
+"""Divides a request into the part that a rule matches and the rest. This module is pure.
 
 Both parts are requests of the same class, so the broker handles the rest like any other request,
 and the response to the matched part is built from that part (`refusal`). A part without rows is
-None, because a request without names may mean everything (Metadata, for one). The request itself is
+None, because a request without names may refer to everything, as in Metadata. The request itself is
 never changed.
 """
 
@@ -55,7 +55,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
             continue
         taken, left = [], []
         for row in rows:
-            # The topics of groups and transactions are one level deeper.
+            # In requests for groups and transactions, the topics are one level deeper.
             divide = select if made.name in OUTER_LISTS else _of_topic
             of_rule, others = divide(row, to, topic_names)
             taken += [] if of_rule is None else [of_rule]
@@ -63,7 +63,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
         setattr(chosen, made.name, taken)
         setattr(rest, made.name, left)
         has_chosen, has_rest = has_chosen or bool(taken), has_rest or bool(left)
-    # Use the original request, not a copy: it need not be split.
+    # Use the original request instead of a copy, because it does not have to be split.
     if not has_chosen:
         return Selection(None, request)
     return Selection(chosen, rest if has_rest else None)

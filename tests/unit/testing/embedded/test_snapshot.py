@@ -95,7 +95,7 @@ def test_tk_5_what_is_no_place_or_no_snapshot_is_refused(tmp_path: Path) -> None
         with pytest.raises(ConfigError, match=rf"there is none in {tmp_path}/full"):
             broker.restore(tmp_path / "full")
         assert broker.is_running and broker.topics() == []
-    with pytest.raises(ConfigError, match=r"is of a broker, this is a cluster of 2 brokers"):
+    with pytest.raises(ConfigError, match=r"is of a broker, but this is a cluster of 2 brokers"):
         Cluster(2, snapshot=snapshot).start()
     with pytest.raises(ConfigError, match=r"^snapshot: data_dir=.*/data has data"):
         Broker(tmp_path / "data", snapshot=snapshot).start()

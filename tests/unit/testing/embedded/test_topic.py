@@ -138,7 +138,7 @@ def test_tk_3_leader_and_isr_are_waited_for(broker: Broker) -> None:
         broker.wait_for_isr("led", 0, [2, 1], timeout_s=0.3)
     with pytest.raises(WaitTimeout, match=r"a leader other than broker 0"):
         broker.wait_for_leader("led", other_than=0, timeout_s=0.3)
-    with pytest.raises(ValueError, match=r"'led' has 1 partition, and no partition 7"):
+    with pytest.raises(ValueError, match=r"'led' has 1 partition, but no partition 7"):
         broker.wait_for_leader("led", 7)
 
 

@@ -79,7 +79,7 @@ class SystemRandom:
     __slots__ = ()
 
     def below(self, limit: int) -> int:
-        # As in Python's SystemRandom, whose module takes a millisecond to load.
+        # This is the method of Python's SystemRandom, whose module takes a millisecond to load.
         bits = limit.bit_length()
         while True:
             number = int.from_bytes(os.urandom((bits + 7) // 8)) >> -bits % 8

@@ -1,6 +1,6 @@
 """Defines events: decisions of a broker that are visible to clients, each with its cause.
 
-The part of a broker that carries out a decision adds the event and logs the line in one call:
+The part of a broker that carries out a decision adds the event and logs its line in one call:
 
     replicas.events.add(Event("isr-shrink", line, cause, topic="orders", partition=3), _log)
 
@@ -84,12 +84,12 @@ class Event(NamedTuple):
     is_harmless: bool | None = None
     """True if clients are unaffected, or None if this is unknown."""
     advice: str = ""
-    """What to do about it, if known."""
+    """What to do about the event, if known."""
     is_warning: bool = False
     at_ms: int = 0
     sequence: int = 0
-    """Higher than the number of every earlier event on this broker, including events from before a
-    restart.
+    """A number that is higher than that of every earlier event on this broker, including events
+    from before a restart.
     """
 
     @property
@@ -127,7 +127,7 @@ class EventLog:
         sequence = self.last = self.last + 1
         events, counts = self._events, self._counts
         now_ms = self._now_ms()
-        # Without names, which take several times as long.
+        # Keyword arguments would take several times as long.
         # fmt: off
         kept = (
             kind, text, cause, topic, part, group, broker, harmless, advice, warns, now_ms, sequence
@@ -174,7 +174,7 @@ class EventLog:
         """Return at most `limit` events after this sequence number, oldest first.
 
         If this broker has not reached the number yet, the number is from before a restart, when the
-        clock was ahead. In this case, all events are returned.
+        clock was ahead, and all events are returned.
         """
         if sequence > self.last:
             sequence = 0

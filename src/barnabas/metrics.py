@@ -6,13 +6,13 @@ read when a page is rendered. All counters are updated on one event loop, so no 
 
     registry.counter("kafka.server:type=ReplicaManager,name=IsrShrinksPerSec", "ISR shrinks")
     registry.gauge("kafka.server:type=ReplicaManager,name=PartitionCount", "Replicas", self.count)
-    registry.declare(self._families)        # several families of one walk, or with labels
+    registry.declare(self._families)        # several families read in one pass, or with labels
 
-A family is declared under the name of Kafka's MBean, and gets the name that the JMX exporter's
-example configuration for Kafka (kafka-2_0_0.yml) makes of it, so that dashboards and alerts written
-for Kafka work. The name is in lower case; `PerSec` becomes `_total`, from which Prometheus computes
-the rate; the help contains the MBean's name. A family without an MBean in Kafka is declared under a
-name of ours.
+A family is declared under the name of Kafka's MBean. It gets the name that the JMX exporter's
+example configuration for Kafka (kafka-2_0_0.yml) derives from the MBean's name, so that dashboards
+and alerts written for Kafka work. The name is in lower case, and `PerSec` becomes `_total`, from
+which Prometheus computes the rate. The help contains the MBean's name. A family that has no MBean
+in Kafka is declared under our own name.
 
     kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions
         kafka_server_replicamanager_underreplicatedpartitions

@@ -25,11 +25,11 @@ from barnabas.net.send_queue import SendQueue
 from barnabas.types import Part
 
 _LENGTH = Struct(">i")
-# a smaller one costs throughput on 16 KiB frames; a larger one gains nothing
+# a smaller buffer reduces the throughput of 16 KiB frames; a larger one has no advantage
 _BUFFER_BYTES = 256 * 1024
 _SMALL_BYTES = 16 * 1024  # longer parts of incomplete frames are not moved
 _FRAMES_PER_TURN = 256  # frames per connection before others get a turn
-_TURN_S = 0.003  # ... or seconds, whichever limit is reached first
+_TURN_S = 0.003  # seconds per connection, if this limit is reached first
 _FRAMES_PER_LOOK = 8  # frames between checks of the time; each takes at most two milliseconds
 # with more bytes received while frames are held back, the socket is not read
 _HELD_BYTES = 64 * 1024
@@ -60,9 +60,9 @@ class Reader(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection, and the transport seam: the simulator's network has the same methods. With
-    `pause_when_blocked`, no frames are read while the peer is not reading responses. This is for
-    servers only: a client and a server that both did this would deadlock.
+    """A TCP connection. It is also the transport seam, so the simulator's network has the same
+    methods. With `pause_when_blocked`, no frames are read while the peer is not reading responses.
+    This is for servers only: a client and a server that both did this would deadlock.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Connection(asyncio.BufferedProtocol):
         pause_when_blocked: bool = False,
         buffer_bytes: int = _BUFFER_BYTES,
     ) -> None:
-        """Create the connection. Memory must be reserved for frames longer than the receive
-        buffer's `buffer_bytes`.
+        """Create the connection. Its receive buffer has `buffer_bytes`; memory must be reserved for
+        longer frames.
         """
         self._reader: Reader | None = reader  # None once the reader has been notified of the end
         self.max_frame_bytes = max_frame_bytes
@@ -94,22 +94,23 @@ class Connection(asyncio.BufferedProtocol):
         self._start = 0  # the first byte that has not been handed over yet
         self._end = 0  # the end of the received bytes
         self._paused = 0  # reasons not to hand over frames
-        self._stopped = 0  # those that also stop reading the socket
-        self._is_full = False  # enough frames are held back: one more reason
+        self._stopped = 0  # reasons that also stop reading the socket
+        self._is_full = False  # another reason: enough frames are held back
         self._has_ended = False  # the peer has ended while frames are held back
         self._turn_ends_at = 0.0  # on the loop's clock; 0: not checked in this turn
         self._time: Callable[[], float] = float  # the loop's clock, once there is a transport
         self._closing = False
         self.was_active = True
-        """True once bytes were received or sent. The search for idle connections resets it ..."""
+        """True once bytes were received or sent. The search for idle connections resets it."""
         self.idle_since_ms = 0
-        """... and sets this to the start of the idle time."""
+        """The start of the idle time, which the search for idle connections sets."""
         self.local_address: Address = ("", 0)
         self.peer_address: Address = ("", 0)
-        """The address of the peer. The acceptor may set it early, because it cannot be read after a
-        reset."""
+        """The peer's address. The acceptor may set it early, because it cannot be read after a
+        reset.
+        """
         self.peer_name = ""
-        """The user name in the certificate of the peer, or an empty string if the peer has no
+        """The user name in the peer's certificate, or an empty string if the peer has no
         certificate.
         """
 
@@ -179,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def admit(self, max_frame_bytes: int, memory: MemoryPool) -> None:
-        """Accept frames of up to this size and reserve their memory in this pool. Call this when
+        """Accept frames of up to this size, and reserve their memory in this pool. Call this once
         the peer is known.
         """
         self.reservation.free()
@@ -277,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
                 left = self._take_frames(reader, left)
                 reader.wake_ended(self)
                 if not self._has_frame():
-                    break  # otherwise, this round's responses have made room for another round
+                    break  # otherwise, this round has made room for another round
                 if left <= 0:
                     self.pause_reading()
                     asyncio.get_running_loop().call_soon(self.resume_reading)
@@ -413,8 +414,7 @@ class Connection(asyncio.BufferedProtocol):
         self.send_queue.on_transport_empty()
 
     def on_blocked(self) -> None:
-        # If a peer does not read its responses, build no more of them, because they would
-        # accumulate.
+        # If a peer does not read its responses, stop building them, because they would accumulate.
         if self._pause_when_blocked:
             self.pause_reading()
 

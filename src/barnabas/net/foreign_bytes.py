@@ -4,10 +4,10 @@ expected.
 
 from __future__ import annotations
 
-_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
+_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert and a handshake
 _HTTP = (
     *(b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"CONN", b"DELE", b"PATC"),
-    *(b"PRI ", b"HTTP"),  # an HTTP/2 client, and a server's response
+    *(b"PRI ", b"HTTP"),  # from an HTTP/2 client, and from a server
 )
 
 

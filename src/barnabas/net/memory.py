@@ -20,7 +20,7 @@ from collections.abc import Callable
 from barnabas.named_tuple import NamedTuple
 
 _SPARE_BUFFERS = 4
-_LARGEST_SPARE_BYTES = 1280 * 1024  # a one-megabyte batch and a request's overhead
+_LARGEST_SPARE_BYTES = 1280 * 1024  # for a batch of one megabyte and the rest of its request
 
 
 def has_views(buffer: bytearray) -> bool:
@@ -98,13 +98,13 @@ class MemoryPool:
         If this returns False, the reservation has to wait, and `granted` is called later unless
         `cancel` is called before.
 
-        A `holder` makes several reservations and gives back all of them at the same time.
+        A `holder` may make several reservations, and gives back all of them at the same time.
         """
         if not self._is_limited:
             return True
         request = _Waiting(size_bytes, granted, holder)
         # As in Kafka, it is enough if any memory is left. However, a reservation must not overtake
-        # those that are already waiting.
+        # others that are already waiting.
         if (self._free_bytes > 0 and not self._waiting) or self._never_waits(request):
             self._take(request)
             return True

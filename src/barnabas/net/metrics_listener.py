@@ -110,7 +110,7 @@ def _listening(host: str, port: int) -> socket.socket:
         try:
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is supported but disabled on this machine
+            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is supported, but disabled here
                 raise
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)

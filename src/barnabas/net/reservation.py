@@ -15,7 +15,7 @@ _API_KEY = Struct(">h").unpack_from
 
 
 class Preferred(NamedTuple):
-    """Requests that have memory of their own, so that they need not wait for other requests."""
+    """Requests for which memory is set aside, so that they need not wait for other requests."""
 
     api_keys: frozenset[int]
     memory: MemoryPool
@@ -38,7 +38,7 @@ class Reservation:
     def __init__(self, holder: object, pool: MemoryPool, on_granted: Callable[[], None]) -> None:
         self.pool = pool
         self.preferred: Preferred | None = None
-        """The memory for the frames of certain APIs, or None if no API has memory of its own."""
+        """The memory that is set aside for the frames of certain APIs, or None if there is none."""
         self.size_bytes = 0
         self.is_kept = False
         """Whether the reservation is kept after the frame was handed over, because the reader still

@@ -81,10 +81,10 @@ class SendQueue:
         self._file_socket: socket.socket | None = None
         self._transport_is_full = False  # the transport has unsent bytes
         self._watching = False  # the socket is full, and the loop will report when it has room
-        # when parts started waiting for the peer to read; 0: none are waiting
+        # when parts started to wait for the peer to read; 0 if no parts are waiting
         self._waits_since_ns = 0
         self.blocked_ns = 0
-        """The time for which parts had to wait since this was last reset."""
+        """The total time for which parts had to wait since this was last reset."""
 
     # ---- lifecycle ----
 

@@ -1,8 +1,8 @@
 """Explains why a TLS connection has failed and what should be changed.
 
 The reasons given by OpenSSL are meant for TLS experts. For each common reason, this module
-therefore returns a sentence that names the setting to change. If the other side has found the
-fault, only its alert is known.
+therefore returns a sentence that names the setting to change. If the other side has detected the
+failure, only its alert is known.
 """
 
 from __future__ import annotations

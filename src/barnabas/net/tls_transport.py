@@ -82,9 +82,9 @@ class TlsTransport(asyncio.BufferedProtocol):
         turns: Turns | None = None,
         opened: Callable[[ssl.SSLObject], None] | None = None,
     ) -> None:
-        """`server_name` is the host that a client wants to reach; None at a server, whose
+        """`server_name` is the host that a client wants to reach. On a server, it is None, and
         handshakes take `turns`. `opened` is called before the protocol learns of the connection,
-        and refuses the connection by raising TlsFailure.
+        and may refuse the connection by raising TlsFailure.
         """
         self._protocol = protocol
         self._context = context
@@ -180,7 +180,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._fail(TlsFailure.plain_text(received))
             return
         self._held += received
-        # A client runs one handshake at a time, but a server may have to run a thousand.
+        # A client runs one handshake at a time, but a server may have to run a thousand of them.
         if self._turns is None:
             self._advance()
         else:
@@ -357,7 +357,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- lifecycle ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return the same values as asyncio, except for `socket`. Otherwise, a caller could bypass
+        """Return the same values as asyncio, except for `socket`, with which a caller could bypass
         the encryption.
         """
         if name == "ssl_object":

@@ -1,8 +1,8 @@
 """Spreads a burst of work over several iterations of the event loop, a few milliseconds in each.
 
-The arithmetic of a handshake takes a millisecond. If a thousand clients connect at the same time
-and each one is served as soon as its socket is readable, all other clients have to wait for a
-second.
+The arithmetic of a handshake takes a millisecond. If a thousand clients connected at the same time
+and each one were served as soon as its socket is readable, all other clients would have to wait for
+a second.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ class Api:
         self.keeps_buffer = keeps_buffer
         """True if the records in a request are used in the receive buffer, without copying them.
 
-        All other requests are copied, because any part of a request that is kept, such as the
-        subscription of a member, would keep the whole buffer in memory.
+        All other requests are copied, because any part of a request that is kept, such as a
+        member's subscription, would keep the whole buffer in memory.
         """
         self.overlaps = overlaps
         """True if a request may run at the same time as earlier requests that also have this flag.
@@ -81,7 +81,7 @@ class Api:
         self.max_entries = max_entries
         """The maximum number of entries in all lists of a request together.
 
-        It is less than the limit of the broker (`barnabas.request.max.entries`) if the lists are
+        It is less than the broker's limit (`barnabas.request.max.entries`) if the lists are
         processed without a pause or if their entries are compared in pairs.
         """
         self.oldest_served = oldest_served

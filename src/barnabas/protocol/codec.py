@@ -4,8 +4,8 @@
     decode(cls, data, version) -> message, whose byte fields are views of `data`
 
 For each combination of class and version, a function without branches for the version is compiled
-on first use (`encoder`, `decoder`) and stored with the class. `interpreter` does the same in a slow
-way, and tests compare the results.
+on first use (`encoder`, `decoder`) and stored with the class. `interpreter` does the same more
+slowly, and tests compare the results.
 
 Any bytes are either decoded into a message or raise CorruptData. The codec does not check whether a
 message makes sense: it accepts every value that has the right type.
@@ -64,7 +64,7 @@ def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
     """Decode a message that occupies all of `data`. Raises only CorruptData."""
     message, end = decoder(cls, version)(memoryview(data))
-    # If bytes are left over in a response or in data on disk, something was not read correctly.
+    # If a response or data on disk has bytes left over, something was not read correctly.
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
     return message
@@ -93,7 +93,7 @@ class Decoder(Protocol[M_co]):
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
-    """Return the decoder for this version. It is meant for callers that decode many messages."""
+    """Return the decoder for this version, for callers that decode many messages."""
     compiled: Decoder[M]
     compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
     return compiled

@@ -60,7 +60,7 @@ def encode_consumer_protocol(message: Message) -> bytes:
 
 
 def decode_consumer_protocol(cls: type[M], data: bytes | memoryview) -> tuple[int, M]:
-    """Decode the subscription or assignment of a member.
+    """Decode a member's subscription or assignment.
 
     Return its version and content. Raises CorruptData.
     """

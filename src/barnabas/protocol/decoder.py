@@ -132,7 +132,7 @@ class _Decoder:
     def _new(self, cls: type[Message], variable: str) -> None:
         """Emit code that creates an instance.
 
-        Fields that this version lacks or tags get their defaults.
+        Fields that this version does not have, or has only as tagged fields, get their defaults.
         """
         name = self._source.constant(cls.__name__, cls)
         self._line(f"{variable} = new({name})")

@@ -50,7 +50,7 @@ def compile_encoder(cls: type[Message], version: int) -> Any:
 
     The first part is `out`, to which bytes were appended.
 
-    If a value is not suitable, the function raises ValueError, struct.error, TypeError or
+    If a value cannot be encoded, the function raises ValueError, struct.error, TypeError or
     AttributeError.
     """
     return _Encoder(cls, version).compile()

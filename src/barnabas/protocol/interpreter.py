@@ -2,9 +2,9 @@
 
 It is slow, because it examines the fields of each message again.
 
-It has only the message classes in common with the compiled codec, so if both give the same results,
-they interpret the notation correctly. If a value is invalid, both raise the same type of error
-(CorruptData, or ValueError if a value cannot be sent).
+It shares only the message classes with the compiled codec, so if both give the same results, they
+interpret the notation correctly. If a value is invalid, both raise the same type of error
+(CorruptData, or ValueError if the value cannot be sent).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
-    """Decode a message that occupies all of `data`. If this is not possible, raises CorruptData."""
+    """Decode a message that occupies all of `data`. Raises CorruptData if this is not possible."""
     reader = _Reader(bytes(data), version, version in cls.flexible)
     message = reader.struct(cls)
     if reader.left():
@@ -186,7 +186,7 @@ class _Reader:
         if count < 0:
             return None
         items = []
-        for _ in range(count):  # limited, because each element has at least one byte
+        for _ in range(count):  # the data limits this, because each element has at least one byte
             items.append(self._value(array.element))
             if items[-1] is None:
                 raise CorruptData("an element cannot be null")

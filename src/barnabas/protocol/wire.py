@@ -1,13 +1,13 @@
 """Defines the primitive types of Kafka's wire protocol, and its variable-length integers.
 
-    INT16         2 bytes, big-endian, as every fixed number      UUID    16 bytes
-    UVARINT       7 bits per byte, lowest first, bit 7 = more follow; at most 5 bytes, below 2^32
+    INT16         2 bytes, big-endian, like all fixed-size numbers  UUID    16 bytes
+    UVARINT       7 bits per byte, lowest first, bit 7 = more follow; at most 5 bytes and below 2^32
                       300 = 10101100 00000010
     STRING        INT16 length, UTF-8                flexible: UVARINT length + 1, UTF-8
     BYTES/RECORDS INT32 length, bytes                flexible: UVARINT length + 1, bytes
     Array         INT32 count, elements              flexible: UVARINT count + 1, elements
     null          length or count -1                 flexible: 0
-    tagged fields (flexible only, KIP-482)  UVARINT count, then per field
+    tagged fields (flexible only, KIP-482)  UVARINT count, then for each field
                                             UVARINT tag, UVARINT size, `size` bytes
 
 This module contains the constants for these layouts, and the slow cases of the compiled codec
@@ -144,5 +144,5 @@ def append_uvarint(out: bytearray, value: int) -> None:
 def append_string_length(out: bytearray, length_plus_one: int) -> None:
     """Append the length + 1 of a compact string. Raises ValueError if it exceeds Kafka's limit."""
     if length_plus_one - 1 > MAX_STRING_BYTES:
-        raise ValueError(f"a string has {length_plus_one - 1} bytes, over {MAX_STRING_BYTES}")
+        raise ValueError(f"a string has {length_plus_one - 1} bytes, more than {MAX_STRING_BYTES}")
     append_uvarint(out, length_plus_one)

@@ -42,7 +42,7 @@ HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
 """The size of the base offset and length fields, which the length itself does not include."""
 CHECKED_FROM = 21
-"""The position from which on the checksum covers the batch."""
+"""The position of the first byte that the checksum covers."""
 MIN_HEADER_BYTES = 26
 """The number of bytes needed to read the header of a legacy message, or the offset, length and
 magic of any batch.

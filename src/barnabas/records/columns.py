@@ -92,10 +92,10 @@ def iterate_columns(
 
     `batches` contains concatenated batches with any codecs, as in a fetch response; the last batch
     may be incomplete. Control batches are skipped, because they contain no records for users. The
-    batches of `aborted` transactions are skipped as well. Each transaction is given as a producer
-    id and a first offset, as in the response to a read_committed fetch (KIP-98). Each group of
-    columns has about 65,536 rows, because a batch is never split, and is never empty. Raises
-    `CorruptData` if the bytes are malformed.
+    batches of `aborted` transactions are skipped as well. Each of these transactions consists of a
+    producer id and a first offset, as in the response to a read_committed fetch (KIP-98). Each
+    group of columns is never empty and has about 65,536 rows; the number varies, because a batch is
+    never split. Raises `CorruptData` if the bytes are malformed.
     """
     view = memoryview(batches)
     group: list[_Section] = []
@@ -127,7 +127,7 @@ def _wanted_batches(
         if header.last_offset < within.start:
             continue
         if header.magic == 2 and header.base_offset >= within.stop:
-            return  # an older message has only an end offset; its records may be earlier
+            return  # an older message shows only its end offset; its records may be earlier
         # From this first offset on, the producer's data is skipped up to its ABORT marker.
         while ahead and ahead[-1][0] <= header.last_offset:
             aborting.add(ahead.pop()[1])
@@ -187,7 +187,7 @@ def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterato
 
 
 def _decode_any(group: list[_Section], within: range, with_headers: bool) -> Iterator[Columns]:
-    """Decode records that may differ in size, joined into one buffer, one field at a time."""
+    """Decode records of any size, which are joined in one buffer, one field at a time."""
     data = b"".join([*(section.records for section in group), PADDING])
     octets = np.frombuffer(data, np.uint8)
     counts = [section.header.record_count for section in group]

@@ -40,10 +40,10 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_LEVEL = 6
-_GZIP_MEMBERS = 16  # clients write only one; each costs a copy of the remaining data
+_GZIP_MEMBERS = 16  # clients write one; each further one copies the remaining data
 _ZSTD_LEVEL = 3
 _LZ4_FAST_LEVEL = 1
-_LZ4_LEVELS = range(3, 13)  # levels of the slow compressor; below, the library uses the fast one
+_LZ4_LEVELS = range(3, 13)  # the slow compressor; lower levels select the fast one
 _JAVA_LZ4_FAST_LEVEL = 9  # Java's default, which means "the fast compressor" (KIP-390)
 
 _XERIAL_BLOCK_BYTES = 32 * 1024
@@ -85,8 +85,8 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def _lz4_level(level: int | None) -> int:
-    """Return the library's level for a level in Java, where the levels 1 to 17, except 9, are slow
-    ones.
+    """Return the library's level for one of Java's levels. In Java, all levels from 1 to 17 except
+    9 use the slow compressor.
     """
     if level is None or level == _JAVA_LZ4_FAST_LEVEL:
         return _LZ4_FAST_LEVEL

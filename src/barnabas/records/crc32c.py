@@ -34,8 +34,8 @@ def _load() -> Checksum:
 
 
 crc32c: Checksum = _load()
-"""`crc32c(data, value=0)` returns the checksum of `data`. `value` is the checksum of any data
-before it.
+"""`crc32c(data, value=0)` returns the checksum of `data`. `value` is the checksum of the data
+before it, if any.
 
 The checksum is an unsigned 32-bit number. This is the function of the extension itself, because a
 Python wrapper would cost another call for each batch.

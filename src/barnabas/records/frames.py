@@ -27,10 +27,12 @@ from barnabas.errors import CorruptData
 from barnabas.records.crc32c import Buffer
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
-XERIAL_HEADER = XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # version 1, readable by 1
+XERIAL_HEADER = XERIAL_MAGIC + bytes(
+    (0, 0, 0, 1, 0, 0, 0, 1)
+)  # version 1, which readers of version 1 can read
 MAX_BLOCKS = 10_000
-"""The maximum number of blocks, which take about five milliseconds. Clients write blocks of 32 KiB
-or more.
+"""The maximum number of blocks. Reading the sizes of this many blocks takes about five
+milliseconds. Clients write blocks of 32 KiB or more.
 """
 
 _INT32 = Struct(">i")

@@ -1,4 +1,4 @@
-"""Decodes records that have the same layout together instead of decoding them field by field.
+"""Decodes all records that have the same layout together, instead of field by field.
 
 This is the fast path of `columns.py`. Records of one producer usually differ in the content of
 their fields rather than in their lengths. If the octets with lengths are the same, so is the
@@ -93,7 +93,7 @@ def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
     if layout is None or layout.key > HEAD_BYTES:
         return None
     widths = (layout.offset_delta - layout.time_delta, layout.key_length_at - layout.offset_delta)
-    if max(widths) > _WORD_BYTES:  # a time beyond any clock
+    if max(widths) > _WORD_BYTES:  # the timestamp is not a plausible time
         return None
     return layout if layout.value - layout.value_length_at <= _WORD_BYTES else None
 

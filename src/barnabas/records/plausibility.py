@@ -4,9 +4,9 @@
              ^ delta 0, offset delta 0                          ^ offset delta
 
 Walking the records takes a microsecond per record, which is more than all other work on a batch.
-However, a wrong record count shows in the last record: its offset delta must be its index, and its
-length must extend to the end of the batch. One search from the end finds these bytes. If this check
-fails, the batch is not rejected, but checked by `rewrite.Walk`.
+However, the last record reveals a wrong record count, because its offset delta must be its index,
+and its length must extend to the end of the batch. One search from the end finds these bytes. If
+this check fails, the batch is not rejected, but checked by `rewrite.Walk`.
 
 If the check succeeds, the first and the last record confirm the record count in the header. The
 largest timestamp is that of the first or the last record, or at most an hour ahead of the broker's
@@ -26,10 +26,10 @@ from barnabas.records.compression import NONE, stated_bytes
 from barnabas.records.varint import append_varint, finish_varint, read_varint
 
 AHEAD_MS = 3_600_000
-"""If a timestamp in a batch is further ahead of the clock, the records are checked."""
+"""If a timestamp in a batch is further ahead of the clock than this, the records are checked."""
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""If the decompressed size of a batch is larger, the records are checked."""
+"""If the decompressed size of a batch is larger than this, the records are checked."""
 
 _FIELDS = Struct(">hiqq14xi")
 """The header fields needed: attributes, last offset delta, base and max timestamp, record count."""

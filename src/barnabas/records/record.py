@@ -160,9 +160,7 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
 
 
 def nullable(data: bytes | None) -> bytes:
-    """Return the bytes with their length before them, as in the key, the value and the headers of a
-    record.
-    """
+    """Return the bytes preceded by their length, as in a record's key, value and headers."""
     return VARINTS[-1] if data is None else VARINTS[len(data)] + data
 
 
@@ -187,7 +185,7 @@ def _append_nullable(buffer: bytearray, data: bytes | None) -> None:
 def iterate_records(
     batches: Buffer, *, check_crc: bool = True, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """Yield the records in concatenated batches of any magic in their order.
+    """Yield the records in concatenated batches of any magic, in their order.
 
     If the last batch is incomplete, as is common in a fetch response, it is ignored. Control
     batches are skipped. Raises CorruptData if a checksum is wrong or if a batch decompresses to
@@ -234,7 +232,7 @@ def plain_records(
 
 
 def walk_records(header: BatchHeader, plain: bytes) -> Iterator[Record]:
-    """Yield the records that `plain_records` has returned one by one. Raises CorruptData."""
+    """Yield the records in the result of `plain_records` one by one. Raises CorruptData."""
     try:
         yield from _walk(header, plain)
     except IndexError as cause:

@@ -1,4 +1,4 @@
-"""Determines the layout of a record, which is where its fields begin.
+"""Determines the layout of a record, that is, where its fields begin.
 
 Readers of columns apply the layout of one record to all records that have the same layout.
 """
@@ -17,7 +17,7 @@ class Layout(NamedTuple):
     """
 
     size: int
-    """The size of the whole record. This includes the length varint."""
+    """The size of the whole record, including the length varint."""
     time_delta: int
     offset_delta: int
     key_length_at: int

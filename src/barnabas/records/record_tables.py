@@ -6,9 +6,9 @@
 If a producer's records have one size, a batch consists of two or three such stretches (its offset
 deltas take a second octet from 64 on). The fields are columns of octets of that array, and a column
 of values is one strided copy from the fetch's own buffer. `layout_classes.py` and `fields.py`
-handle everything else: batches of few records, because a stretch costs about twenty calls at any
-length, keys or values of different widths, and records that may be damaged, so no error is raised
-here.
+handle everything else. This includes batches of few records, because a stretch of any length costs
+about twenty calls, and keys or values of different widths. It also includes records that may be
+damaged, so no error is raised here.
 
 The start of each record follows from the length of the record before it, which has been compared
 with the first record's. Therefore, all reads are inside the section.
@@ -32,7 +32,7 @@ from barnabas.records.layout_classes import (
 )
 from barnabas.records.record_layout import Layout
 
-# records per stretch on average; with fewer, this is slower than the other ways
+# records per stretch on average; with fewer, this is slower than the other methods
 _FEWEST_RECORDS = 256
 
 

@@ -26,7 +26,7 @@ from barnabas.records.compression import NONE, compress, decompress
 from barnabas.records.varint import finish_varint, read_varint
 
 _MIN_RECORD_BYTES = 7
-_MAX_FAULTS = 1000  # reported for one batch, so that no response outgrows its request
+_MAX_FAULTS = 1000  # reported per batch, so that no response is larger than its request
 _TIMESTAMPS = range(-(1 << 63), 1 << 63)
 
 
@@ -185,7 +185,7 @@ def _after_headers(data: bytes, at: int, end: int) -> int:
             raise CorruptData("a header's key is null")
         size, at = read_varint(data, at + size)
         at += max(size, 0)
-        if at > end:  # otherwise, many lengths could be read beyond the record's end
+        if at > end:  # stop, so that no lengths are read beyond the record's end
             raise CorruptData("a header reaches beyond its record")
     return at
 

@@ -33,8 +33,8 @@ class UniformRecords(NamedTuple):
 
 
 def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
-    """Return the records of a batch, whose decompressed bytes are `data`, or None if this is not
-    worthwhile.
+    """Return the records of a batch, or None if this is not worthwhile. `data` contains the
+    decompressed records.
     """
     count = header.record_count
     if count < _FEWEST or header.last_offset_delta != count - 1:

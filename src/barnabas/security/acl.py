@@ -75,7 +75,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 class Principal(NamedTuple):
-    """Represents the identity of a client, such as `User:alice`."""
+    """Represents a client's identity, such as `User:alice`."""
 
     kind: str
     name: str

@@ -28,7 +28,7 @@ class Access(NamedTuple):
     principal: str  # User:alice
     operation: Operation
     resource: Pattern  # LITERAL
-    host: str = WILDCARD  # its address; the wildcard means an address in no rule
+    host: str = WILDCARD  # its address; the wildcard: an address that is not in any rule
 
 
 class Explanation(NamedTuple):

@@ -1,4 +1,4 @@
-"""Converts the address of a client to the form that Kafka compares with the host in a rule.
+"""Converts a client's address to the form that Kafka compares with the host in a rule.
 
 Kafka compares hosts as text, and Java writes an IPv6 address in only one form: all eight groups,
 without leading zeros. In Kafka, a rule for `::1` therefore matches no client. Barnabas treats all
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 
 def java_host(host: str) -> str:
-    """Return an address in the form in which Java writes it: IPv6 with all groups, and IPv4 as IPv4
-    even if an IPv6 socket reported it. Any other text, such as the wildcard, is returned unchanged.
+    """Return an address in the form in which Java writes it. An IPv6 address has all groups, and an
+    IPv4 address is written as IPv4 even if an IPv6 socket reported it. Any other text, such as the
+    wildcard, is returned unchanged.
     """
     if ":" not in host:
         return host

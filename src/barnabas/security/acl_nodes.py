@@ -63,8 +63,9 @@ BASE_PATHS = (
     ),
     *CHANGES.values(),
 )
-"""The nodes that a broker with an authorizer creates at startup if they are missing, parents
-first."""
+"""The nodes that a broker with an authorizer creates at startup if they are missing. Parents come
+before their children.
+"""
 
 
 def encode_entries(entries: Iterable[AclEntry]) -> bytes:
@@ -84,7 +85,7 @@ def encode_entries(entries: Iterable[AclEntry]) -> bytes:
 def decode_entries(path: str, data: bytes | None) -> frozenset[AclEntry]:
     """Return the entries in the node of a pattern. A node without data has no entries.
 
-    If any part cannot be read, raises CorruptData, because that part may be a deny rule.
+    Raises CorruptData if any part cannot be read, because that part may be a deny rule.
     """
     if not data:
         return frozenset()
@@ -126,7 +127,7 @@ def encode_change(pattern: Pattern) -> bytes:
 def decode_change(path: str, data: bytes | None) -> Pattern:
     """Return the pattern whose rules have changed.
 
-    If the node is malformed, raises CorruptData with the path.
+    Raises CorruptData with the path if the node is malformed.
     """
     try:
         text = (data or b"").decode()

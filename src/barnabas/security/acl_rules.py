@@ -3,9 +3,9 @@
     super user                      allowed
     no rule covers the resource     allow.everyone.if.no.acl.found decides
     a DENY that matches             denied
-    an ALLOW that matches           allowed; DESCRIBE also by READ, WRITE, DELETE and ALTER, and
-                                    DESCRIBE_CONFIGS by ALTER_CONFIGS
-    else                            denied
+    an ALLOW that matches           allowed; READ, WRITE, DELETE and ALTER imply DESCRIBE,
+                                    and ALTER_CONFIGS implies DESCRIBE_CONFIGS
+    otherwise                       denied
 
 For each resource, the operations are stored as bit masks by principal and host, so the time for a
 decision does not depend on the number of rules.
@@ -45,8 +45,8 @@ def allowing(operation: Operation) -> tuple[Operation, ...]:
     return (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
 
 
-# A set is used because ALL is allowed by ALL: if its bit were added twice, the sum would be READ's
-# bit.
+# `allowing(ALL)` contains ALL twice. The set removes the duplicate, because if the bit of ALL were
+# added twice, the sum would be the bit of READ.
 _ALLOWING = {each: sum(1 << other for other in {*allowing(each)}) for each in Operation}
 
 _Masks = dict[tuple[str, str], tuple[int, int]]
@@ -237,7 +237,7 @@ class AclRules:
         if wildcard is not None:
             found.append(wildcard)
         # As in Kafka, every rule that covers the resource counts, even if it is for another client.
-        # For example, if a topic only has a rule for bob, alice cannot access it.
+        # For example, if the only rule of a topic is for bob, alice cannot access the topic.
         if not found:
             return self.allows_unruled
         clients = _clients(principal, host)
@@ -248,7 +248,7 @@ class AclRules:
                 if both is not None:
                     allowed |= both[0]
                     denied |= both[1]
-        # A DENY of READ does not deny DESCRIBE: only an ALLOW implies other operations.
+        # A DENY of READ does not deny DESCRIBE, because only an ALLOW implies other operations.
         return not denied & (1 << operation | _ALL_BIT) and allowed & _ALLOWING[operation] != 0
 
     def denial(

@@ -1,4 +1,4 @@
-"""Describes ACLs in words, for tools and for causes in events. Pure."""
+"""Describes ACLs in words, for tools and for causes in events. This module is pure."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, s
         raise ValueError("the key in a PKCS12 store must have the store's password")
     store = _pkcs12(content, password)
     if store.key is None or store.cert is None:
-        raise ValueError("the store has no private key with its certificate")
+        raise ValueError("the store does not contain a private key with its certificate")
     serialization = _cryptography()
     key = store.key.private_bytes(
         serialization.Encoding.DER,
@@ -35,7 +35,7 @@ def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, s
 
 
 def pkcs12_certificates(content: bytes, password: str) -> str:
-    """Return all certificates of a PKCS12 store as PEM."""
+    """Return all certificates in a PKCS12 store as PEM."""
     store = _pkcs12(content, password)
     found = [*store.additional_certs, *([store.cert] if store.cert is not None else [])]
     if not found:
@@ -44,7 +44,7 @@ def pkcs12_certificates(content: bytes, password: str) -> str:
 
 
 def jks_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
-    """Return the private key and the chain of a JKS store as PEM. Raises ValueError."""
+    """Return the private key and the chain in a JKS store as PEM. Raises ValueError."""
     keys = read_jks(content, password).keys
     if len(keys) != 1:
         raise ValueError(f"the store must have exactly one private key, but has {len(keys)}")
@@ -56,7 +56,7 @@ def jks_key(content: bytes, password: str, key_password: str) -> tuple[str, str]
 
 
 def jks_certificates(content: bytes, password: str) -> str:
-    """Return the trusted certificates of a JKS store as PEM. Raises ValueError."""
+    """Return the trusted certificates in a JKS store as PEM. Raises ValueError."""
     trusted = read_jks(content, password).trusted
     if not trusted:
         raise ValueError("the store has no trusted certificate")

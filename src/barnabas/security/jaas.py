@@ -96,8 +96,8 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if flag.lower() not in _FLAGS:
         raise _malformed(setting, f"the word after {name} must be one of {', '.join(_FLAGS)}")
     options, at = _options(setting, tokens, 2)
-    # As in Kafka, only one module is allowed; with several modules, there would have to be a rule
-    # for choosing one.
+    # As in Kafka, only one module is allowed. If there were several, a rule for choosing one would
+    # be needed.
     if at != len(tokens):
         raise _malformed(
             setting, "there is text after the first semicolon; only one module is allowed"
@@ -152,9 +152,8 @@ def _unquote(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """Return the name of a module for an error message.
-
-    Any other text is not returned, because it may be a secret.
+    """Return the name of a module for an error message. Text that is not a module name is not
+    returned, because it may be a secret.
     """
     return name if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name) else "of that name"
 

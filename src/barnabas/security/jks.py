@@ -74,8 +74,8 @@ def read_jks(content: bytes, password: str) -> JksStore:
     reader.skip(len(MAGIC))
     version = reader.number()
     if version not in _VERSIONS:
-        raise ValueError(f"JKS store version {version} is not supported; versions 1 and 2 are")
-    # Java, too, reads a truststore without its password, because certificates are not secret.
+        raise ValueError(f"JKS store version {version} is not supported; only 1 and 2 are")
+    # Java also reads a truststore without its password, because certificates are not secret.
     if password:
         found = _digest(password.encode("utf-16-be"), _PHRASE + content[:-_DIGEST_BYTES])
         if not hmac.compare_digest(found, content[-_DIGEST_BYTES:]):

@@ -2,7 +2,7 @@
 
     PEM      in the settings themselves, or a file
     PKCS12   a file, read by `cryptography`
-    JKS      a file; since Java 9, usually PKCS12, and read as such
+    JKS      a file; since Java 9, it usually contains PKCS12, and is read as PKCS12
 
 If a setting is faulty, the error uses the same words as Kafka. Errors never contain secrets.
 """
@@ -24,7 +24,7 @@ _PEM_MARK = b"-----BEGIN "
 class KeyStore(NamedTuple):
     """A private key and its chain, which starts with the key's own certificate.
 
-    `password` is the password of the key, or empty.
+    `password` is the key's password, or an empty string.
     """
 
     key: str

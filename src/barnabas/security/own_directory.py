@@ -1,10 +1,10 @@
 """Creates private directories for secrets, and rejects directories to which other users may write.
 
-What is in such a directory is trusted at the next start, so a user who may write to it could choose
-the passwords. The directory must therefore belong to root or to the user running this process, no
-other user may have write access, and no other user may be able to replace it with another
-directory. A user who has read access can see the names of the files but not the secrets, because
-the files are readable only by their owner.
+The contents of such a directory are trusted at the next start, so a user who may write to it could
+choose the passwords. The directory must therefore belong to root or to the user running this
+process, no other user may have write access, and no other user may be able to replace it with
+another directory. A user who has read access can see the names of the files but not the secrets,
+because the files are readable only by their owner.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
     own = os.geteuid()
     if found.st_uid not in (own, _ROOT):
         raise ConfigError(
-            f"{path} belongs to the user with id {found.st_uid}, who controls the secrets in it, "
-            f"not to the current user ({own}): use another directory, or chown it if you trust "
-            "its contents"
+            f"{path} belongs to the user with id {found.st_uid}, not to the current "
+            f"user ({own}), so another user controls the secrets in it: use another directory, or "
+            "chown it if you trust its contents"
         )

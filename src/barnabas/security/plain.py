@@ -1,7 +1,7 @@
 """Implements SASL PLAIN (RFC 4616).
 
-The user and the password are sent in a single message, so it should be used only over TLS or in a
-private network.
+The user and the password are sent in a single message, so PLAIN should be used only over TLS or in
+a private network.
 
 authzid NUL user NUL password
 """

@@ -1,4 +1,4 @@
-"""Maps the subject of a certificate to a user name with `ssl.principal.mapping.rules` (KIP-371).
+"""Maps a certificate's subject to a user name with `ssl.principal.mapping.rules` (KIP-371).
 
     CN=alice,OU=Sales,O=Acme\\, Inc.,C=DE              a subject
     RULE:^CN=(.*?),OU=Sales.*$/$1@sales/L,DEFAULT     rules
@@ -71,7 +71,7 @@ class _Rule(NamedTuple):
 
 
 class PrincipalNames:
-    """Applies the mapping rules of a listener."""
+    """Applies a listener's mapping rules."""
 
     __slots__ = ("_rules",)
 
@@ -80,7 +80,7 @@ class PrincipalNames:
         self._rules: Sequence[_Rule] = _parse(rules)
 
     def name_of(self, subject: str) -> str:
-        """Return the user name for the subject of a certificate. Raises NoRuleMatches."""
+        """Return the user name for a certificate's subject. Raises NoRuleMatches."""
         for rule in self._rules:
             mapped = rule.apply(subject)
             if mapped is not None:
@@ -116,8 +116,8 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
 
 
 def _expand(part: re.Match[str], match: re.Match[str]) -> str:
-    """Expand one escape or reference: `\\x` becomes x, and `$1` becomes a group. As many digits are
-    read as still refer to an existing group.
+    """Expand one escape or reference: `\\x` becomes x, and `$1` becomes a group. Digits are read as
+    long as they refer to an existing group.
     """
     literal, number, name = part.groups()
     if literal is not None:

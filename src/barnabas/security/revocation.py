@@ -1,8 +1,8 @@
 """Reads lists of revoked certificates (CRLs, RFC 5280) from a file or a directory.
 
 If there are lists, a certificate is accepted only if there is a list from every authority above it
-and no list contains the certificate. If a list has expired or cannot be read, this is an error; the
-list is never treated as empty.
+and no list contains the certificate. A list that has expired or cannot be read is an error, and is
+never treated as empty.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ As in Kafka, there is no channel binding.
 
 Passwords are encoded as UTF-8. SASLprep is not applied, because Kafka does not apply it either;
 users created with Kafka's tools can therefore authenticate here, and vice versa. If the extension
-`tokenauth=true` is sent, the exchange proves a delegation token instead (KIP-48): the id of the
-token is the user, and its HMAC is the password.
+`tokenauth=true` is sent, the exchange proves a delegation token instead (KIP-48): the token's id is
+the user, and its HMAC is the password.
 
-The server does not store the password, and the client does not send it: each side proves that it
-knows keys derived from the password. If somebody intercepts an exchange, they can still try a list
+The server does not store the password, and the client does not send it. Instead, each side proves
+that it knows keys derived from the password. Anyone who intercepts an exchange can still try a list
 of passwords against it, so without TLS, only long passwords are safe.
 """
 
@@ -41,8 +41,8 @@ MAX_ITERATIONS: Final = 16_384
 A client has to compute them in each authentication.
 """
 
-_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # a second of work; servers may not ask for more
-_SALT_BYTES: Final = 26  # as long as Kafka's own
+_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # takes a second; servers may not ask for more
+_SALT_BYTES: Final = 26  # as in Kafka
 _HASHES: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
 _TYPES: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
 
@@ -92,7 +92,7 @@ class ScramUser(NamedTuple):
 
 
 class ScramAccount(NamedTuple):
-    """The credential of a user, and the identity that it proves."""
+    """A user's credential, and the identity that it proves."""
 
     credential: ScramCredential
     identity: Identity
@@ -104,7 +104,7 @@ def mechanism_of(kind: int) -> str | None:
 
 
 def kind_of(mechanism: str) -> int:
-    """Return the code of a mechanism on the wire."""
+    """Return a mechanism's code on the wire."""
     return next(kind for kind, name in _TYPES.items() if name == mechanism)
 
 
@@ -219,7 +219,7 @@ class ScramServer:
     def _first(self, text: str) -> str:
         found = _FIRST.fullmatch(text)
         if found is None:
-            # This rejects channel binding (p=), and also clients that say that they support it (y),
+            # This rejects channel binding (p=). It also rejects clients that support it (y),
             # because this server does not offer it.
             raise InvalidCredentials("Invalid SCRAM client first message format")
         wanted = _user(found)
@@ -316,7 +316,7 @@ def new_nonce() -> str:
 
 
 def escape(name: str) -> str:
-    """Escape the name of a user for use in a SCRAM message."""
+    """Escape a user name for use in a SCRAM message."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 

@@ -66,7 +66,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             "ssl.truststore.certificates"
         )
     _refuse_revoked(context, BROKERS_CRL_LOCATION, settings)
-    # A client could renegotiate again and again, which costs the broker more than the client.
+    # A client could renegotiate again and again, which would cost the broker more than the client.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     _restrict(context, settings)
     return context

@@ -25,7 +25,7 @@ class TlsSettings(NamedTuple):
     keystore_type: str = "JKS"
     keystore_location: str = ""
     keystore_password: str = ""
-    keystore_key: str = ""  # PEM, as are the next two
+    keystore_key: str = ""  # this setting and the next two are PEM
     keystore_certificate_chain: str = ""
     key_password: str = ""
     truststore_type: str = "JKS"

@@ -42,13 +42,13 @@ class Refresh(NamedTuple):
     """The `sasl.login.refresh.*` settings, which determine when a token is replaced."""
 
     window_factor: float = 0.8  # the share of the lifetime
-    window_jitter: float = 0.05  # the random part
+    window_jitter: float = 0.05  # the maximum random addition to that share
     min_period_s: int = 60
-    buffer_s: int = 300  # before it expires
+    buffer_s: int = 300  # a token is replaced this long before it expires
 
 
 class Grant(NamedTuple):
-    """The credentials of a client, and the URL of the provider."""
+    """A client's credentials, and the provider's URL."""
 
     url: str
     client_id: str = ""
@@ -138,16 +138,16 @@ class TokenEndpoint:
 
 
 def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: float) -> int:
-    """Return when to replace a token that has just arrived and has this lifetime; `chance` is
-    between 0 and 1. As in Kafka, the minimum period and the buffer are used only if the lifetime is
-    long enough for both.
+    """Return when to replace a token with this lifetime that has just arrived. `chance` is between
+    0 and 1. As in Kafka, the minimum period and the buffer are used only if the lifetime is long
+    enough for both.
     """
     begins_ms, ends_ms = life
     part = refresh.window_factor + refresh.window_jitter * chance
     wanted_ms = begins_ms + int((ends_ms - begins_ms) * part)
     pause_ms, reserve_ms = 1000 * refresh.min_period_s, 1000 * refresh.buffer_s
-    # KIP-255: as in ExpiringCredentialRefreshingLogin, a short lifetime is not long enough for
-    # both.
+    # KIP-255: as in ExpiringCredentialRefreshingLogin, the period and the buffer are ignored if the
+    # lifetime is too short for both.
     if now_ms + pause_ms + reserve_ms > ends_ms:
         return wanted_ms
     return max(min(wanted_ms, ends_ms - reserve_ms), now_ms + pause_ms)

@@ -37,8 +37,8 @@ class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED")
 class TokenRules(NamedTuple):
     """The claims that are required in a token."""
 
-    audiences: Sequence[str] = ()  # any of these; if empty, every token is accepted
-    issuer: str = ""  # "": any
+    audiences: Sequence[str] = ()  # one of these must match; if empty, any audience does
+    issuer: str = ""  # if empty, any issuer is accepted
     clock_skew_ms: int = 30_000
     subject_claim: str = "sub"
     scope_claim: str = "scope"

@@ -26,7 +26,7 @@ REFUSED = [
     ({"api": "Produce", "delay_ms": 600_001}, "at most 600000 ms"),
     ({"api": "Produce", "cut": True, "topic": ""}, "leave it out"),
     ({"api": "Produce", "cut": True, "partition": 0}, "needs a topic"),
-    ({"api": "Heartbeat", "cut": True, "topic": "orders"}, "contains no topics"),
+    ({"api": "Heartbeat", "cut": True, "topic": "orders"}, "has no topics"),
     ({"api": "CreatePartitions", "cut": True, "topic": "o", "partition": 1}, "no partitions"),
     ({"api": "OffsetFetch", "error": "NOT_COORDINATOR", "topic": "orders"}, "as a whole"),
     ({"api": "Produce", "cut": True, "broker": 4}, "the brokers are 1, 2"),

@@ -21,8 +21,7 @@ class AddPartitionsToTxnTransaction(Message):
     transactional_id: str = field(STRING, versions="4+")
     producer_id: int = field(INT64, versions="4+")
     producer_epoch: int = field(INT16, versions="4+")
-    # KIP-890: if this is set, the broker only asks whether the partitions are part of the
-    # transaction.
+    # KIP-890: whether the broker only asks if the partitions are part of the transaction.
     verify_only: bool = field(BOOLEAN, versions="4+", default=False)
     topics: list[AddPartitionsToTxnTopic] = field(Array(AddPartitionsToTxnTopic), versions="4+")
 

@@ -15,7 +15,7 @@ class CreatableRenewers(Message):
 
 
 class CreateDelegationTokenRequest(Message, flexible="2+"):
-    # KIP-373: the owner may be another user than the one who makes the request.
+    # KIP-373: the owner may be a user other than the requester.
     owner_principal_type: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
     owner_principal_name: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
     renewers: list[CreatableRenewers] = field(Array(CreatableRenewers))

@@ -32,7 +32,7 @@ class CreatableTopic(Message):
 class CreateTopicsRequest(Message, flexible="5+"):
     topics: list[CreatableTopic] = field(Array(CreatableTopic))
     timeout_ms: int = field(INT32, default=60000)
-    # KIP-4: if this is set, topics are checked but not created.
+    # KIP-4: whether the topics are only checked, and not created.
     validate_only: bool = field(BOOLEAN, versions="1+")
 
 

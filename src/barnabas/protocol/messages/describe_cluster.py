@@ -4,7 +4,7 @@ In version 1, a request can ask for controllers instead of brokers (KIP-919). A 
 mode rejects such a request.
 
 Barnabas extends this API: if a request contains the tagged field 10000, the broker that answers
-also returns its events. They are not sent to any other client, and other brokers skip the field
+also returns its events. Other clients do not receive events, and other brokers skip the field
 (KIP-482). Tags from 10000 up do not collide with Kafka's tags, which start at 0 (decision 38).
 """
 
@@ -17,7 +17,9 @@ from barnabas.protocol.wire import BOOLEAN, INT8, INT16, INT32, INT64, STRING, A
 
 EVENTS_TAG: Final = 10000
 NO_EVENTS: Final = -1
-"""In a request, the client asks for no events. In a response, the broker reports no events."""
+"""In a request, this means that the client asks for no events. In a response, it means that the
+broker reports no events.
+"""
 
 
 class DescribeClusterRequest(Message, flexible="0+"):
@@ -35,7 +37,7 @@ class DescribeClusterBroker(Message):
 
 
 class ClusterEvent(Message):
-    """A decision of the broker that clients can notice, with its cause."""
+    """A decision of the broker that is visible to clients, with its cause."""
 
     sequence: int = field(INT64)
     at_ms: int = field(INT64)

@@ -20,7 +20,7 @@ class DescribeConfigsRequest(Message, flexible="4+"):
     resources: list[DescribeConfigsResource] = field(Array(DescribeConfigsResource))
     # KIP-226: the synonyms are all sources in which a value is set, not only the one that applies.
     include_synonyms: bool = field(BOOLEAN, versions="1+")
-    # KIP-569: if this is set, a description of each config is returned.
+    # KIP-569: whether to return a description of each config.
     include_documentation: bool = field(BOOLEAN, versions="3+")
 
 

@@ -2,8 +2,8 @@
 
 Version 3 adds the authorized operations (KIP-430), version 4 adds static members (KIP-345), and
 version 5 is flexible. Barnabas extends version 5: if a request contains the tagged field 10000, the
-response contains the group's last rebalances in another tagged field. They are not sent to any
-other client, and other brokers skip the field in the request (KIP-482). Tags from 10000 up do not
+response contains the group's latest rebalances in another tagged field. Other clients do not
+receive them, and other brokers skip the field in the request (KIP-482). Tags from 10000 up do not
 collide with Kafka's tags, which start at 0.
 """
 
@@ -21,8 +21,7 @@ EVENTS_FROM: Final = 5
 
 class DescribeGroupsRequest(Message, flexible="5+"):
     groups: list[str] = field(Array(STRING))
-    # KIP-430: if this is set, the operations that the client may perform on each group are
-    # returned.
+    # KIP-430: whether to return the operations that the client may perform on each group.
     include_authorized_operations: bool = field(BOOLEAN, versions="3+")
     include_events: bool = field(BOOLEAN, versions="5+", tag=EVENTS_TAG, ignorable=True)
 
@@ -42,7 +41,7 @@ class DescribedGroupMember(Message):
 class RebalanceEvent(Message):
     """A rebalance that has ended.
 
-    Times are in milliseconds, and the end is counted from the Unix epoch.
+    Times are in milliseconds. The end is the time since the Unix epoch.
     """
 
     ended_at_ms: int = field(INT64, versions="5+", default=-1)

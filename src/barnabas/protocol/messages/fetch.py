@@ -61,7 +61,7 @@ class FetchRequest(Message, flexible="12+"):
     # KIP-98: 1 is read_committed.
     isolation_level: int = field(INT8, versions="4+", ignorable=True)
     session_id: int = field(INT32, versions="7+", ignorable=True)
-    # KIP-227: 0 starts a session. With -1, a session ends or none is used.
+    # KIP-227: 0 starts a session; -1 ends the session, or means that none is used.
     session_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     topics: list[FetchTopic] = field(Array(FetchTopic))
     forgotten_topics_data: list[ForgottenTopic] = field(Array(ForgottenTopic), versions="7+")

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): extends the session of a member, and tells the member about a rebalance.
+"""Heartbeat (key 12): extends a member's session, and tells the member about a rebalance.
 
 Version 3 introduced static members (KIP-345), and version 4 is flexible.
 """

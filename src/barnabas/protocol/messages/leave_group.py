@@ -12,7 +12,9 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT16, INT32, STRING, Array
 
 REMOVED_BY_ADMIN: Final = "member was removed by an admin"
-"""The reason that Kafka's admin client sends; a reason of the administrator's own follows it."""
+"""The reason that Kafka's admin client sends. If the administrator gives a reason, it follows this
+text.
+"""
 
 
 class MemberIdentity(Message):

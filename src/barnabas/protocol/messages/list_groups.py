@@ -1,4 +1,4 @@
-"""ListGroups (key 16): returns the groups whose coordinator is this broker.
+"""ListGroups (key 16): returns the groups that this broker coordinates.
 
 Version 3 is flexible, version 4 can filter by state and returns the state (KIP-518), and version 5
 does the same with the type (KIP-848).

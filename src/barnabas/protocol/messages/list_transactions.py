@@ -1,4 +1,4 @@
-"""ListTransactions (key 66): returns the transactional ids whose coordinator is this broker.
+"""ListTransactions (key 66): returns the transactional ids that this broker coordinates.
 
 Version 1 can filter by the minimum duration in ms (KIP-994).
 """

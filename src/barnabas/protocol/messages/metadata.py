@@ -13,7 +13,7 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BOOLEAN, INT16, INT32, STRING, UUID, Array
 
 NO_OPERATIONS = -0x80000000
-"""The authorized operations of a topic or the cluster, if they were not requested."""
+"""The value for the authorized operations of a topic or the cluster if they were not requested."""
 
 
 class MetadataRequestTopic(Message):

@@ -33,8 +33,8 @@ class OffsetCommitRequest(Message, flexible="8+"):
     member_id: str = field(STRING, versions="1+", ignorable=True)
     # KIP-345: the id of a static member.
     group_instance_id: str | None = field(STRING, versions="7+", nullable="7+", default=None)
-    # KIP-211: from version 5 on, the time until the offsets of a group expire is counted from the
-    # moment when the last member leaves, not from the commit.
+    # KIP-211: from version 5 on, the time until a group's offsets expire is counted from the moment
+    # when the last member leaves, not from the commit.
     retention_time_ms: int = field(INT64, versions="2-4", default=-1, ignorable=True)
     topics: list[OffsetCommitTopic] = field(Array(OffsetCommitTopic))
 

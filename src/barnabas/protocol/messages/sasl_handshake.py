@@ -1,7 +1,7 @@
 """SaslHandshake (key 17): the client chooses the SASL mechanism.
 
-After version 0, the messages of the mechanism are sent as frames without a header. After version 1,
-they are sent in SaslAuthenticate requests (KIP-152).
+After version 0, the mechanism's messages are sent as frames without a header. After version 1, they
+are sent in SaslAuthenticate requests (KIP-152).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT16, STRING, Array
 
 
-# KIP-152: after version 1, the messages of the mechanism are sent in SaslAuthenticate. After
-# version 0, they have no header.
+# KIP-152: after version 1, the mechanism's messages are sent in SaslAuthenticate. After version 0,
+# they have no header.
 class SaslHandshakeRequest(Message):
     mechanism: str = field(STRING)
 

@@ -23,8 +23,8 @@ class StopReplicaTopicV1(Message):
 
 class StopReplicaPartitionState(Message):
     partition_index: int = field(INT32)
-    # KIP-570: if the request was delayed, it must not stop a replica that has been assigned again
-    # since. -2 is sent for a deletion.
+    # KIP-570: a delayed request must not stop a replica that has been assigned again in the
+    # meantime. -2 is sent for a deletion.
     leader_epoch: int = field(INT32, default=-1)
     delete_partition: bool = field(BOOLEAN)
 

@@ -1,7 +1,7 @@
 """TxnOffsetCommit (key 28): commits offsets as part of a producer's transaction (KIP-98).
 
 Version 2 adds leader epochs (KIP-320), version 3 is flexible and adds the member that commits and
-its generation (KIP-447), and version 4 only allows another error code.
+its generation (KIP-447), and version 4 only adds an error code.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead"
 
 
 class Group:
-    """A group of a running broker, returned by `broker.group(name)`. The group need not exist.
+    """A group on a running broker, returned by `broker.group(name)`. The group does not have to
+    exist.
 
     Every method blocks for at most `timeout_s` seconds and may be called in any thread.
     """

@@ -123,8 +123,8 @@ class BrokerHandle(ABC):
         # Kafka's default, latest, would miss records that the test has already sent.
         if "auto_offset_reset" not in given:
             options["auto_offset_reset"] = "earliest"
-        # A member learns of a rebalance from the response to a heartbeat. The default interval (3 s)
-        # would be too long for a test.
+        # A member learns of a rebalance from the response to a heartbeat. Kafka's default interval
+        # of three seconds would be too long for a test.
         if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
             options["heartbeat_interval_ms"] = _HEARTBEAT_MS
         consumer = self._note(

@@ -52,7 +52,7 @@ class GivenRecord(TypedDict, total=False):
 
 
 class Topic:
-    """A topic of a running broker, returned by `broker.topic(name)`.
+    """A topic on a running broker, returned by `broker.topic(name)`.
 
     Every method blocks for at most `timeout_s` seconds and may be called in any thread.
     """

@@ -156,10 +156,10 @@ def _narrow(api: Api, arguments: Mapping[str, Any], error: str | None) -> Narrow
         raise ConfigError(f"partition={partition} needs a topic: give topic='...' as well")
     # A Metadata request contains only topics, but its response contains their partitions.
     if topic is not None and not has_topics(api):
-        raise ConfigError(f"topic={topic!r} never matches: a {api.name} request contains no topics")
+        raise ConfigError(f"topic={topic!r} never matches: a {api.name} request has no topics")
     if partition is not None and not has_partitions(api) and api.name != "Metadata":
         raise ConfigError(
-            f"partition={partition} never matches: a {api.name} request contains no partitions"
+            f"partition={partition} never matches: a {api.name} request has no partitions"
         )
     if topic is not None and error is not None and is_whole(api.name, error):
         raise ConfigError(

@@ -60,8 +60,8 @@ class Faults:
 
         Which requests: `api` (Kafka's name, "Produce"), optionally narrowed by `topic`,
         `partition`, `client_id`, `broker` (an id) and `listener` (a name, "PLAINTEXT");
-        `replicas=True` includes the fetches of followers. What happens: one of `error` (Kafka's
-        name for an error that this API can return; the request is not carried out), `cut=True` (the
+        `replicas=True` includes followers' fetches. What happens: one of `error` (Kafka's name for
+        an error that this API can return; the request is not carried out), `cut=True` (the
         connection is closed, and the request is not carried out) or `drop=True` (the request is
         carried out, but the connection is closed instead of answering); `delay_ms` alone or before
         one of these. How often: at most `count` times, after the first `after` matching requests

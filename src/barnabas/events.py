@@ -5,7 +5,7 @@ The part of a broker that carries out a decision adds the event and logs its lin
     replicas.events.add(Event("isr-shrink", line, cause, topic="orders", partition=3), _log)
 
 The event log keeps the latest events in memory, so that tools can read them (decision 38), and
-counts events by kind. Events are not part of the state: they are lost when the broker stops.
+counts events by kind. Events are not part of the state, so they are lost when the broker stops.
 """
 
 from __future__ import annotations

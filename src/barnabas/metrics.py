@@ -55,8 +55,8 @@ class Sample(NamedTuple):
 class Family(NamedTuple):
     """All numbers with the same name, at one moment.
 
-    `samples` may be a generator: it is consumed in slices, between which other tasks run, so it
-    must iterate over a copy of anything that may change.
+    `samples` may be a generator. It is consumed in slices, and other tasks run between the slices,
+    so it must iterate over a copy of anything that may change.
     """
 
     name: str

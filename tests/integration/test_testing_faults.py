@@ -324,7 +324,7 @@ def test_tk_4_what_can_do_nothing_is_refused(broker: Broker) -> None:
     for spoil, reason in (
         (lambda: broker.faults.disk(), "does nothing"),
         (lambda: broker.faults.disk(error="EOI"), "did you mean EIO?"),
-        (lambda: broker.faults.disk(full=True, error="EIO"), "give one of them"),
+        (lambda: broker.faults.disk(full=True, error="EIO"), "set only one of them"),
         (lambda: broker.faults.clock(), "does nothing"),
         (lambda: broker.faults.add(api="Produce", cut=True, broker=7), "the brokers are 0"),
         (lambda: broker.faults.disk(full=True, broker=7), "the brokers are 0"),

@@ -62,7 +62,7 @@ class Reader(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """A TCP connection. It is also the transport seam, so the simulator's network has the same
     methods. With `pause_when_blocked`, no frames are read while the peer is not reading responses.
-    This is for servers only: a client and a server that both did this would deadlock.
+    This is for servers only, because a client and a server that both did this would deadlock.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
     # ---- lifecycle ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         self._time = asyncio.get_running_loop().time
         self.send_queue.open(self._transport)
         self.local_address = _address(transport.get_extra_info("sockname"))
@@ -207,7 +207,9 @@ class Connection(asyncio.BufferedProtocol):
         # immediately, because many connections may end in the same iteration of the loop.
         self._give_back_buffer()
         if self._paused and not self._closing and self._holds_frame():
-            self._has_ended = True  # process frames sent before the end: acks=0 has no response
+            # Process the frames that were sent before the end, because with acks=0, a client does
+            # not wait for a response.
+            self._has_ended = True
             return True
         return False
 

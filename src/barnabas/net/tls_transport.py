@@ -120,7 +120,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- protocol of the plain transport ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         # With this limit, the protocol learns immediately that bytes have to wait.
         self._transport.set_write_buffer_limits(high=0)
         if not self._is_server:

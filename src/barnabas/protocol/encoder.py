@@ -16,7 +16,7 @@ For example, this is the code for DescribeConfigsRequest version 4:
 
 Consecutive fields of fixed size are packed with a single `struct.Struct.pack`, together with
 lengths, counts or empty sets of tagged fields that follow them, if their size is known. Records are
-never copied: their bytes are separate parts between the other parts.
+never copied, because their bytes are separate parts between the other parts.
 """
 
 from __future__ import annotations

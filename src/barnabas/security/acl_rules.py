@@ -179,8 +179,8 @@ class AclRules:
                         yield AclBinding(pattern, entry)
 
     def about(self, resource_type: ResourceType, name: str) -> list[Pattern]:
-        """Return patterns with rules that cover this resource: prefixes, the wildcard and
-        its name.
+        """Return patterns with rules that cover this resource: prefixes of its name, the wildcard,
+        and the name itself.
         """
         wanted = AclFilter(resource_type, name, PatternType.MATCH)
         found = [pattern for pattern in self._entries if wanted.matches_pattern(pattern)]

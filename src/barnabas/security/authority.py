@@ -98,7 +98,7 @@ class Authority:
         a user.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        # Brokers connect to each other, so the certificate of a host can also be used as a client.
+        # Brokers connect to each other, so a host's certificate is also valid for clients.
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         if names:
             usages.append(ExtendedKeyUsageOID.SERVER_AUTH)

@@ -160,5 +160,6 @@ def _named(name: str) -> str:
 
 def _malformed(setting: str, reason: str) -> ConfigError:
     return ConfigError(
-        f'{setting}: {reason}; the format is MODULE required name="value" ... ; with its semicolon'
+        f'{setting}: {reason}; the format is MODULE required name="value" ... ; '
+        "(including the semicolon)"
     )

@@ -73,8 +73,8 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
 
     with _Naming("ssl.keystore", settings.keystore_location):
         _refuse_pem("keystore", settings.keystore_location, content)
-        # Look at the first bytes: since version 9, Java writes PKCS12 even if the type is JKS, and
-        # reads both.
+        # Look at the first bytes, because since version 9, Java writes PKCS12 even if the type is
+        # JKS, and reads both.
         load = binary_stores.jks_key if _is_jks(content) else binary_stores.pkcs12_key
         key, chain = load(content, settings.keystore_password, settings.key_password)
         # The key was decrypted together with the store.

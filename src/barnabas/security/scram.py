@@ -246,8 +246,8 @@ class ScramServer:
         found = _FINAL.fullmatch(text)
         if found is None:
             raise InvalidCredentials("Invalid SCRAM client final message format")
-        # The two need not be equal: librdkafka before 2.6.1 adds its own nonce in front once more,
-        # which Kafka 3.9 accepts.
+        # The two need not be equal, because librdkafka before 2.6.1 adds its own nonce in front
+        # once more, which Kafka 3.9 accepts.
         if not found["nonce"].endswith(self._nonce):
             raise InvalidCredentials("Invalid client nonce in the final client message")
         if _unbase64(found["binding"])[:2] != b"n,":

@@ -176,7 +176,7 @@ def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
     except urllib.error.HTTPError as error:
         with error:
             reason = f"HTTP {error.code}{_oauth_error(error.read(_MOST_BYTES))}"
-        # A secret that is wrong will stay wrong, so fail immediately instead of retrying until the
+        # A wrong secret will not become valid, so fail immediately instead of retrying until the
         # client times out.
         if 400 <= error.code < 500 and error.code not in _MAY_PASS:
             raise SaslAuthenticationFailed(

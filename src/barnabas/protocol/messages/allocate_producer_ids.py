@@ -1,6 +1,6 @@
 """AllocateProducerIds (key 67): a broker requests a block of producer ids from the controller.
 
-KIP-730.
+It was added by KIP-730.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AlterClientQuotas (key 49): sets and removes quotas of users, client ids and addresses.
 
-KIP-546. Version 1 is flexible.
+It was added by KIP-546. Version 1 is flexible.
 """
 
 from __future__ import annotations

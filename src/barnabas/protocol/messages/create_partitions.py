@@ -15,7 +15,7 @@ class CreatePartitionsAssignment(Message):
 
 class CreatePartitionsTopic(Message):
     name: str = field(STRING)
-    count: int = field(INT32)  # the new total, including the existing ones
+    count: int = field(INT32)  # the new total, including the existing partitions
     assignments: list[CreatePartitionsAssignment] | None = field(
         Array(CreatePartitionsAssignment), nullable="0+", default=None
     )

@@ -1,6 +1,6 @@
 """DescribeTransactions (key 65): returns the state of transactional ids.
 
-It is sent to their coordinator.
+The request is sent to their coordinator.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (key 50): returns the SCRAM mechanisms of users, but no secrets.
 
-KIP-554.
+It was added by KIP-554.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Broker(EmbeddedLife):
     `production_defaults`: use Kafka's defaults, and leave log levels unchanged. Otherwise, the
     defaults suit tests: no wait before a group's first rebalance, one partition for each internal
     topic, and no log messages below WARNING.
-    `process`: run in a separate process, for tests that keep a core busy, and for `kill`. That
-    process ends when this one does, even if this one is killed.
+    `process`: run in a separate process, which is useful for tests that keep a core busy, and
+    required for `kill`. That process ends when this one does, even if this one is killed.
     `snapshot`: start with a copy of this state (see `snapshot`).
 
     `start` raises ConfigError or OSError, and the message suggests a remedy in one line. A stopped
@@ -62,7 +62,7 @@ class Broker(EmbeddedLife):
         # Both of them specify a directory, so it is unclear which one is meant.
         if data_dir is not None and self._log_dirs:
             raise ConfigError(
-                f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
+                f"data_dir={data_dir} and log.dirs={self._log_dirs}: set only one of them"
             )
         # The first of several log directories identifies the broker.
         given = data_dir or self._log_dirs.split(",")[0].strip()
@@ -77,7 +77,7 @@ class Broker(EmbeddedLife):
     def faults(self) -> Faults:
         """The faults of this broker, which are defined by rules. See `barnabas.testing.faults`."""
         if self._faults is None:
-            # Loaded on first use, because most brokers never need faults.
+            # The module is loaded on first use, because most brokers never need faults.
             if self._is_process:
                 from barnabas.testing.faults.distant_faults import DistantBrokerFaults
 
@@ -104,7 +104,7 @@ class Broker(EmbeddedLife):
         """
         with self._life:
             if self._pause is not None:
-                raise ConfigError("pause: the broker is already paused; resume() it first")
+                raise ConfigError("pause: the broker is already paused; call resume() first")
             child = self._child
             self._pause = ThreadPause(self.thread) if child is None else ProcessPause(child)
         return Paused(self.resume)
@@ -192,7 +192,7 @@ class Broker(EmbeddedLife):
         # A broker without a usable log directory stops by itself, as in Kafka (KIP-112).
         server.failure.add_done_callback(lambda _: stopping.set())
         self._server = server
-        # Keep the port for the next start: connected clients must find the broker again.
+        # Keep the port for the next start, because connected clients must find the broker again.
         self._port = server.port
         self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
         if self._faults is not None:

@@ -69,7 +69,7 @@ class _Calls:
         """
         # The server runs until the process ends, even if brokers stop and start.
         if self._control_port is None:
-            # Loaded on first use, because most processes never need faults.
+            # The module is loaded on first use, because most processes never need faults.
             from barnabas.testing.faults.control import FaultControl
 
             control = FaultControl(0)

@@ -77,7 +77,8 @@ class Cluster(EmbeddedLife):
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
-                f"broker_config names broker {strangers[0]}: the cluster has 1 to {brokers}"
+                f"broker_config names broker {strangers[0]}, but the cluster has brokers 1 to "
+                f"{brokers}"
             )
         super().__init__("cluster", None if data_dir is None else Path(data_dir), **options)
         self._store: EmbeddedStore | None = None
@@ -159,7 +160,7 @@ class Cluster(EmbeddedLife):
     def faults(self) -> ClusterFaults:
         """The faults of this cluster, which are defined by rules. See `barnabas.testing.faults`."""
         if self._faults is None:
-            # Loaded on first use, because most clusters never need faults.
+            # The module is loaded on first use, because most clusters never need faults.
             if self._is_process:
                 from barnabas.testing.faults.distant_faults import DistantClusterFaults
 
@@ -239,7 +240,7 @@ class Cluster(EmbeddedLife):
     def _pause_here(self, broker_id: int) -> None:
         assert self._threads is not None
         server, session = self.server(broker_id), self.session(broker_id)
-        # Wait in the caller's thread: the metadata's loop must not wait for a busy broker.
+        # Wait in the caller's thread, because the metadata's loop must not wait for a busy broker.
         pause = self._threads.stop(broker_id)
         timeout_ms = server.config.int("zookeeper.session.timeout.ms")
         self.thread.call(partial(self._threads.on_stopped, broker_id, pause, session, timeout_ms))

@@ -102,7 +102,7 @@ class Group:
         if state is not None and state not in STATES:
             raise ValueError(f"state: {state!r} is not one of {', '.join(STATES)}")
         if state is None and members is None and lag is None:
-            raise ValueError("wait_for: name what to wait for: state, members or lag")
+            raise ValueError("wait_for needs at least one of state, members and lag")
 
         level, known = _level(isolation_level), Lags()
 

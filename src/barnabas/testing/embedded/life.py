@@ -157,7 +157,7 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if self._child is None:
                 raise ConfigError(
-                    f"kill: this {self._noun} has no running process of its own: make it with "
+                    f"kill: this {self._noun} has no running process of its own; create it with "
                     "process=True"
                 )
             self._hang_up()
@@ -309,7 +309,7 @@ class EmbeddedLife(BrokerHandle):
             if self._directory.is_temporary:
                 return  # continue with the previous data
             raise ConfigError(
-                f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
+                f"snapshot: data_dir={directory} has data; use an empty one, or call restore()"
             )
         open_snapshot(self._first_state).restore_to(directory, self._kind)
         # The data in a user's directory is kept, so later starts do not restore the snapshot again.

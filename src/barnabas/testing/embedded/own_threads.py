@@ -76,7 +76,9 @@ class OwnThreads:
         blocked, or TimeoutError if it is too busy.
         """
         if broker_id in self._standstills:
-            raise ConfigError(f"broker {broker_id} is already paused; resume({broker_id}) first")
+            raise ConfigError(
+                f"broker {broker_id} is already paused; call resume({broker_id}) first"
+            )
         return ThreadPause(self._threads[broker_id])
 
     def on_stopped(

@@ -49,7 +49,7 @@ def defaults_for_tests(brokers: int) -> dict[str, str]:
 
 
 def _text(name: str, value: Setting) -> str:
-    # Check bool first: a bool is an int in Python.
+    # Check bool first, because a bool is an int in Python.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):

@@ -131,6 +131,6 @@ def _read_kind(path: Path) -> SnapshotKind:
             raise ConfigError(f"snapshot: {path} was written by another version of Barnabas")
         return SnapshotKind(**described)
     except (FileNotFoundError, NotADirectoryError):
-        raise ConfigError(f"snapshot: there is none in {path}") from None
+        raise ConfigError(f"there is no snapshot in {path}") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ConfigError(f"snapshot: {path / _DESCRIPTION} cannot be read") from None

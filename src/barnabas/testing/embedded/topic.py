@@ -88,7 +88,7 @@ class Topic:
         stored it.
 
         Text is sent as UTF-8. `partition`, `timestamp_ms` and `headers` are as in
-        `SyncProducer.send`. Raises the same errors, or TimeoutError.
+        `SyncProducer.send`. Raises the same errors as `SyncProducer.send`, and TimeoutError.
         """
         (place,) = self._send_all([_pair(value, key)], rest, timeout_s)
         return place
@@ -146,7 +146,8 @@ class Topic:
         async def look() -> Sight[list[ConsumerRecord]]:
             between = await self._range(isolation_level)
             # Do not read on every check, but only when there may be enough records, or no more
-            # arrive. Offsets are an upper bound: markers and compacted records also take offsets.
+            # arrive. Offsets are an upper bound, because markers and compacted records also have
+            # offsets.
             if _length(between) < count and looked != [between]:
                 looked[:] = [between]
                 return Sight([], False, counted(_length(between), "record"))

@@ -34,8 +34,8 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
     """Return the topic, creating it if it does not exist.
 
     Raises ValueError if it exists with different properties. A request may time out before
-    thousands of partitions have their logs. The repeated request finds that the topic exists, even
-    before any broker reports it.
+    thousands of partitions have their logs. The repeated request then finds that the topic exists,
+    even before any broker reports it.
     """
     _check(wanted)
 

@@ -62,7 +62,7 @@ def parse_rule(
     for name, value in arguments.items():
         _check_type(name, value)
     if "api" not in arguments:
-        raise ConfigError("api is missing: say which requests to hit, such as api='Produce'")
+        raise ConfigError("api is missing: specify which requests to match, such as api='Produce'")
     api = _api(arguments["api"])
     action = _action(api, arguments)
     match = Match(
@@ -127,7 +127,7 @@ def _action(api: Api, arguments: Mapping[str, Any]) -> Action:
     if len(ends) > 1:
         raise ConfigError(f"{' and '.join(ends)}: a rule can have only one of them")
     if not ends and not action.delay_ms:
-        raise ConfigError("the rule does nothing: give error=, delay_ms=, cut=True or drop=True")
+        raise ConfigError("the rule does nothing: set error=, delay_ms=, cut=True or drop=True")
     if action.delay_ms > MOST_DELAY_MS:
         raise ConfigError(f"delay_ms={action.delay_ms}: at most {MOST_DELAY_MS} ms")
     if action.error is not None:
@@ -153,7 +153,7 @@ def _check_error(api: Api, error: str) -> None:
 def _narrow(api: Api, arguments: Mapping[str, Any], error: str | None) -> Narrowed:
     topic, partition = arguments.get("topic"), arguments.get("partition")
     if partition is not None and topic is None:
-        raise ConfigError(f"partition={partition} needs a topic: give topic='...' as well")
+        raise ConfigError(f"partition={partition} needs a topic: set topic='...' as well")
     # A Metadata request contains only topics, but its response contains their partitions.
     if topic is not None and not has_topics(api):
         raise ConfigError(f"topic={topic!r} never matches: a {api.name} request has no topics")

@@ -58,15 +58,16 @@ class Faults:
             with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER"):
                 ...
 
-        Which requests: `api` (Kafka's name, "Produce"), optionally narrowed by `topic`,
-        `partition`, `client_id`, `broker` (an id) and `listener` (a name, "PLAINTEXT");
-        `replicas=True` includes followers' fetches. What happens: one of `error` (Kafka's name for
-        an error that this API can return; the request is not carried out), `cut=True` (the
-        connection is closed, and the request is not carried out) or `drop=True` (the request is
-        carried out, but the connection is closed instead of answering); `delay_ms` alone or before
-        one of these. How often: at most `count` times, after the first `after` matching requests
-        have passed. If several rules match, the first is applied. Use the rule as a context manager
-        to remove it at the end of a block.
+        The rule matches requests of `api` (Kafka's name, such as "Produce"). `topic`, `partition`,
+        `client_id`, `broker` (an id) and `listener` (a name, such as "PLAINTEXT") narrow it down,
+        and `replicas=True` includes followers' fetches. The effect is one of `error` (Kafka's name
+        for an error that this API can return; the request is not carried out), `cut=True` (the
+        connection is closed, and the request is not carried out) and `drop=True` (the request is
+        carried out, but the connection is closed instead of answering). `delay_ms` can be set alone
+        or together with one of these, which then follows the delay. The rule is applied at most
+        `count` times, after the first `after` matching requests have passed. If several rules
+        match, only the first is applied. Use the rule as a context manager to remove it at the end
+        of a block.
 
         Raises ConfigError for a misspelt argument, and for a rule that can never match.
         """
@@ -104,9 +105,9 @@ class Faults:
 
         `offset_ms`: how far to set the clock forward, or back if negative. `frozen`: stop the
         clock. Timeouts and sessions are unaffected, because they use the monotonic clock. After a
-        jump of more than a minute, a broker removes nothing by age for five minutes: a wrong clock
-        must not cause data loss. `broker`: in a cluster, the only broker affected; None: all.
-        Raises ConfigError.
+        jump of more than a minute, a broker removes nothing by age for five minutes, because a
+        wrong clock must not cause data loss. `broker`: in a cluster, the only broker affected;
+        None: all. Raises ConfigError.
         """
         fault = clock_fault(offset_ms=offset_ms, frozen=frozen)
         self._check_broker(broker)
@@ -155,7 +156,7 @@ class Faults:
     def _restore(
         self, faults: dict[int | None, Any], broker: int | None, fault: DiskFault | ClockFault
     ) -> None:
-        # Compare identities: a later fault with an equal value is a different fault.
+        # Compare identities, because a later fault with an equal value is a different fault.
         if faults.get(broker) is fault:  # otherwise, it was replaced
             del faults[broker]
             self._apply()

@@ -102,7 +102,7 @@ async def _wait_for_hits(rule: Rule, request: Request) -> Answer:
 def _number(request: Request, name: str, default: int, most: int) -> int:
     text = request.query.get(name, str(default))
     if not text.isascii() or not text.isdigit() or int(text) > most:
-        raise Refused(400, f"{name}={text[:40]!r}: it must be a number, 0 to {most}")
+        raise Refused(400, f"{name}={text[:40]!r}: it must be a number from 0 to {most}")
     return int(text)
 
 

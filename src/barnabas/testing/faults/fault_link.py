@@ -102,7 +102,7 @@ class FaultLink:
 
     def _arguments(self, rule: Rule) -> dict[str, Any]:
         former = self._former.get(rule, Tally())
-        # Requests passed and hit in earlier processes count towards the limits.
+        # Requests that passed or were hit in earlier processes count towards the limits.
         arguments: dict[str, Any] = {**rule.arguments(), "after": rule.after - former.passed}
         if rule.count is not None:
             arguments["count"] = rule.count - former.hits

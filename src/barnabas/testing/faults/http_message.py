@@ -66,7 +66,9 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
     except asyncio.LimitOverrunError:
         raise Refused(431, f"the head is longer than {MOST_HEAD_BYTES} bytes") from None
     except asyncio.IncompleteReadError:
-        raise Refused(400, "not an HTTP request: the connection ended in its head") from None
+        raise Refused(
+            400, "not an HTTP request: the connection ended before the end of the head"
+        ) from None
     line, *rest = head.decode("latin-1").split("\r\n")
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
@@ -104,7 +106,7 @@ def _divide(line: str) -> tuple[str, str, str]:
 async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> dict[str, Any]:
     # No test client needs chunks, and supporting a second way to end a body would invite errors.
     if "transfer-encoding" in fields:
-        raise Refused(411, "send the body's length as Content-Length, not in chunks")
+        raise Refused(411, "send the body with Content-Length, not in chunks")
     length = fields.get("content-length", "0")
     if not length.isascii() or not length.isdigit():
         raise Refused(400, f"Content-Length: {length[:40]!r} is not a number")

@@ -55,7 +55,7 @@ class ClockFault(NamedTuple):
 def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:
     """Build a fault from these arguments. Raises ConfigError."""
     if full and error is not None:
-        raise ConfigError(f"full=True and error={error!r}: give one of them")
+        raise ConfigError(f"full=True and error={error!r}: set only one of them")
     if error is not None and error not in _DISK_ERRORS:
         raise ConfigError(
             f"error={error!r}: disks do not fail this way{nearest(error, _DISK_ERRORS)}; they fail "
@@ -66,7 +66,7 @@ def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:
     if not 0 <= delay_ms <= MOST_DELAY_MS:
         raise ConfigError(f"delay_ms={delay_ms}: 0 to {MOST_DELAY_MS} ms")
     if not full and error is None and not delay_ms:
-        raise ConfigError("the disk fault does nothing: give full=True, error= or delay_ms=")
+        raise ConfigError("the disk fault does nothing: set full=True, error= or delay_ms=")
     return DiskFault("ENOSPC" if full else error, delay_ms)
 
 
@@ -75,9 +75,9 @@ def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
     if isinstance(offset_ms, bool) or not isinstance(offset_ms, int):
         raise ConfigError(f"offset_ms={offset_ms!r}: it must be of type int")
     if abs(offset_ms) > _LONGEST_JUMP_MS:
-        raise ConfigError(f"offset_ms={offset_ms}: at most a hundred years either way")
+        raise ConfigError(f"offset_ms={offset_ms}: at most a hundred years in either direction")
     if not offset_ms and not frozen:
-        raise ConfigError("the clock fault does nothing: give offset_ms= or frozen=True")
+        raise ConfigError("the clock fault does nothing: set offset_ms= or frozen=True")
     return ClockFault(offset_ms, frozen)
 
 

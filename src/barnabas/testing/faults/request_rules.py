@@ -37,8 +37,8 @@ MOST_RULES = 1000
 
 Handler = Callable[[Context, Any], Outcome]
 Change = Callable[[Message | None], None]
-"""Changes a response in place; None means that the request has no response. If it raises an error,
-the connection is closed.
+"""Changes a response in place. The argument is None if the request has no response. If this raises
+an error, the connection is closed.
 """
 
 _NO_SESSION = 0
@@ -75,7 +75,9 @@ class RequestRules:
         match, action, limits = parse_rule(given, broker_ids, listeners)
         with self._lock:
             if len(self._rules) >= MOST_RULES:
-                raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
+                raise ConfigError(
+                    f"there are {MOST_RULES} rules already; remove some, or call clear()"
+                )
             rule = self._new_rule(next(self._ids), match, action, limits, self.remove)
             # A new tuple is assigned, so the broker's loop needs no lock: it reads either the old
             # tuple or the new one.
@@ -110,7 +112,8 @@ class RequestRules:
         """Handle stage one of a request, applying the first rule that matches."""
         api = context.api.name
         rules = [rule for rule in self._rules if _is_about(rule, context, request)]
-        # In a fetch session (KIP-227), a request lists only partitions changed since the last one.
+        # In a fetch session (KIP-227), a request lists only the partitions that have changed since
+        # the previous request.
         if api == "Fetch" and any(rule.match.narrowed.topic for rule in rules):
             refused = _without_session(context, request)
             if refused is not None:
@@ -158,7 +161,8 @@ def _chosen(rule: Rule, context: Context, request: Message) -> bool:
 
 
 def _without_session(context: Context, request: Any) -> Outcome | None:
-    """Make a Fetch request list all its partitions, which it does not in a fetch session.
+    """Make a Fetch request list all its partitions, because in a fetch session, it lists only some
+    of them.
 
     A request in a session is answered as if the session had been evicted, and no new one is
     started.

@@ -120,7 +120,7 @@ def test_the_directories_may_come_with_the_configuration(tmp_path: Path) -> None
     with Broker(config={"log.dirs": both}) as broker:
         assert broker.data_dir == tmp_path / "a"
         assert (tmp_path / "b" / "meta.properties").exists()
-    with pytest.raises(ConfigError, match="give one of the two"):
+    with pytest.raises(ConfigError, match="set only one of them"):
         Broker(tmp_path / "c", config={"log.dirs": both})
 
 

@@ -24,7 +24,7 @@ def test_a_session_ends_in_a_standstill_that_is_too_long(timeout_ms: int) -> Non
 
         pause = await asyncio.to_thread(threads.stop, 1)
         threads.on_stopped(1, pause, session, timeout_ms)
-        with pytest.raises(ConfigError, match=r"already paused; resume\(1\) first"):
+        with pytest.raises(ConfigError, match=r"already paused; call resume\(1\) first"):
             threads.stop(1)
         if not timeout_ms:
             await until(lambda: session.session_state is SessionState.EXPIRED)

@@ -92,7 +92,7 @@ def test_tk_5_what_is_no_place_or_no_snapshot_is_refused(tmp_path: Path) -> None
         with pytest.raises(ConfigError, match=rf"^path={tmp_path}/full is not empty"):
             broker.snapshot(tmp_path / "full")
         snapshot = broker.snapshot(tmp_path / "saved")
-        with pytest.raises(ConfigError, match=rf"there is none in {tmp_path}/full"):
+        with pytest.raises(ConfigError, match=rf"there is no snapshot in {tmp_path}/full"):
             broker.restore(tmp_path / "full")
         assert broker.is_running and broker.topics() == []
     with pytest.raises(ConfigError, match=r"is of a broker, but this is a cluster of 2 brokers"):

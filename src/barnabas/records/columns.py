@@ -252,8 +252,8 @@ def microseconds(timestamps: pa.Array) -> pa.Array:
 
 
 def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
-    """Return one list of headers per record. Round n decodes the nth header of all records that have
-    one.
+    """Return one list of headers per record. Round n decodes header n of all records that have at
+    least n headers.
     """
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")

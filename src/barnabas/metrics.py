@@ -181,8 +181,8 @@ class Durations:
 
 
 def quantiles(counts: Sequence[int]) -> list[float]:
-    """Return the `QUANTILES` in ms, computed from these counts by bucket. Each lies within the
-    bounds of its bucket, and is 0 if there are no counts.
+    """Return the `QUANTILES` in ms, computed from these counts by bucket. Each quantile lies within
+    the bounds of its bucket, and is 0 if there are no counts.
     """
     total, found, below, bucket = sum(counts), [], 0, 0
     for quantile, _ in QUANTILES:

@@ -47,8 +47,8 @@ class _Waiting(NamedTuple):
 
 
 class MemoryPool:
-    """Counts reservations of memory, and queues those that do not fit in the order in which they
-    arrive.
+    """Counts reservations of memory, and queues those that do not fit, in the order of their
+    arrival.
 
     The pool also keeps a few spare buffers. If `size_bytes` is -1, there is no limit.
     """

@@ -1,4 +1,4 @@
-"""Decodes all records that have the same layout together, instead of field by field.
+"""Decodes records in groups that have the same layout, instead of field by field.
 
 This is the fast path of `columns.py`. Records of one producer usually differ in the content of
 their fields rather than in their lengths. If the octets with lengths are the same, so is the

@@ -10,7 +10,7 @@ from barnabas.records.varint import finish_varint
 
 
 def walk_starts(data: bytes, at: int, count: int) -> tuple[list[int], int]:
-    """Return the starts of `count` records from `at` on and the position after the last record.
+    """Return the starts of `count` records from `at` on, and the position after the last record.
 
     The caller has to compare this position with the end of the records. Raises IndexError if a
     record extends beyond the end of `data`, or CorruptData if a varint is too long.

@@ -1,5 +1,4 @@
-"""Decodes consecutive records that have the same layout as a table. This is the fastest path of
-`columns`.
+"""Decodes consecutive records of equal layout as a table. This is the fastest path of `columns`.
 
     record | record | record | ...      `count` rows of `stride` octets each: one array, no copy
 

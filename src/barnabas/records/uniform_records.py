@@ -1,5 +1,4 @@
-"""Reads records that have the same layout as columns, without numpy. This is the fast path of
-consumers.
+"""Reads records of equal layout into columns, without numpy. This is the fast path of consumers.
 
     record | record | record | ...      a stretch: `count` rows of `stride` octets each
 

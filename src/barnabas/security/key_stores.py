@@ -165,7 +165,7 @@ def _pem_key_store(text: str, password: str, where: str) -> KeyStore:
     if not chain:
         raise ConfigError(f"{where}: there is no PEM certificate")
     # In PKCS8, the label says that the key is encrypted. In OpenSSL's older format, a header line
-    # does.
+    # says so.
     is_encrypted = keys[0].label.startswith("ENCRYPTED") or "ENCRYPTED" in keys[0].text
     if is_encrypted and not password:
         raise ConfigError(f"{where}: the private key is encrypted; set ssl.key.password")

@@ -4,8 +4,9 @@
     RULE:^CN=(.*?),OU=Sales.*$/$1@sales/L,DEFAULT     rules
 
 Subjects are written in the same form as by Java's X500Principal.getName() (RFC 2253), with the most
-specific part first. If RFC 2253 has no name for an attribute, its number is written, followed by
-the DER of its value in hexadecimal. Rules and ACLs that were written for Kafka therefore match.
+specific part first. If RFC 2253 has no name for an attribute, the attribute's number is written,
+followed by its DER-encoded value in hexadecimal. Rules and ACLs that were written for Kafka
+therefore match.
 
 The first rule whose pattern matches the whole subject is applied. DEFAULT returns the subject
 unchanged, and `L` or `U` converts the result to lower or upper case.
@@ -76,7 +77,7 @@ class PrincipalNames:
     __slots__ = ("_rules",)
 
     def __init__(self, rules: str) -> None:
-        """Parse the rules. Raises ConfigError, which contains the faulty rule."""
+        """Parse the rules. Raises ConfigError, whose message contains the faulty rule."""
         self._rules: Sequence[_Rule] = _parse(rules)
 
     def name_of(self, subject: str) -> str:

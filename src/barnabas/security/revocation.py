@@ -21,8 +21,8 @@ _TIMES = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedT
 
 
 def load_revocation_lists(setting: str, location: str) -> str:
-    """Return the lists at the configured location as PEM. Raises ConfigError, which names the
-    setting and the location.
+    """Return the lists at the configured location as PEM. Raises ConfigError, whose message names
+    the setting and the location.
     """
     try:
         path = Path(location)

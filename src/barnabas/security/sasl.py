@@ -54,8 +54,9 @@ class SaslServer(Protocol):
 
     @property
     def known_user(self) -> str:
-        """The user that the client claims to be, or an empty string if there is no such user,
-        because an unknown name may be a password that was typed into the wrong field.
+        """The user that the client claims to be, or an empty string if there is no such user. An
+        unknown name is not returned, because it may be a password that was typed into the wrong
+        field.
         """
         ...
 

@@ -155,7 +155,9 @@ def new_salt() -> bytes:
 
 
 def parse_credential(mechanism: str, text: str) -> ScramCredential:
-    """Parse a credential in Kafka's format. Raises CorruptData, which never contains it."""
+    """Parse a credential in Kafka's format. Raises CorruptData, whose message never contains the
+    credential.
+    """
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     try:
         salt, stored, server = (
@@ -183,8 +185,8 @@ def asked_user(message: bytes) -> ScramUser | None:
 class ScramServer:
     """The server's side of one exchange.
 
-    The responses for an unknown user are the same as for a wrong password: `decoy` creates a
-    credential for the name that no password matches.
+    The responses for an unknown user are the same as for a wrong password, because `decoy` creates
+    a credential for the unknown name, which no password matches.
     """
 
     def __init__(
@@ -256,8 +258,8 @@ class ScramServer:
         signature = hmac_digest(credential.stored_key, signed, self._hash_name)
         client_key = _xor(_unbase64(found["proof"]), signature)
         is_right = compare_digest(_hash(self._hash_name, client_key), credential.stored_key)
-        # An unknown user is rejected only after all of the work. Rejecting the first message would
-        # reveal which users exist.
+        # An unknown user is rejected only after all of the computations. Rejecting the first
+        # message would reveal which users exist.
         if self._found is None or not is_right:
             raise InvalidCredentials("Invalid client credentials")
         self.identity = self._found

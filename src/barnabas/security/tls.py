@@ -40,7 +40,7 @@ _CLIENT_AUTH = {
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context for a listener. Raises ConfigError, which names the setting."""
+    """Return the context for a listener. Raises ConfigError, whose message names the setting."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     key_store = load_key_store(settings)
     if key_store is None:

@@ -138,8 +138,8 @@ class TokenEndpoint:
 
 
 def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: float) -> int:
-    """Return when to replace a token with this lifetime that has just arrived. `chance` is between
-    0 and 1. As in Kafka, the minimum period and the buffer are used only if the lifetime is long
+    """Return when to replace a newly fetched token that has this lifetime. `chance` is between 0
+    and 1. As in Kafka, the minimum period and the buffer are used only if the lifetime is long
     enough for both.
     """
     begins_ms, ends_ms = life

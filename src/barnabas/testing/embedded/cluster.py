@@ -147,7 +147,7 @@ class Cluster(EmbeddedLife):
         return Paused(partial(self.resume, broker_id))
 
     def resume(self, broker_id: int) -> None:
-        """End the pause of a broker. Do nothing if the broker is not paused."""
+        """End a broker's pause. Do nothing if the broker is not paused."""
         threads = self._own_threads(broker_id)
         if threads is None:
             self._change("resume", broker_id)

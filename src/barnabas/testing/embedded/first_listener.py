@@ -17,7 +17,7 @@ _HOSTS: Final[Mapping[str, str]] = {
     "localhost": _THIS_MACHINE,
     "::": "[::1]",
 }
-"""Maps addresses that mean "all addresses" to ones that a client on this machine can use."""
+"""Maps addresses that mean "all addresses" to addresses that a client on this machine can use."""
 
 
 def address(config: Mapping[str, str], port: int) -> str:

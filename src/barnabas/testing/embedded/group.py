@@ -156,7 +156,7 @@ class Group:
         unknown = {
             name: span
             for name, span in spans.items()
-            # Count a range only once, however often the wait checks.
+            # Count a range only once, however often the condition is checked.
             if span.begin < span.end and (name, span) not in known
         }
         if unknown:

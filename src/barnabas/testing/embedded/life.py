@@ -355,8 +355,8 @@ class EmbeddedLife(BrokerHandle):
             return int(self._child.call("control"))
 
     def call_child(self, method: str, *arguments: Any) -> Any:
-        """Call a method in the separate process of `process=True`. Raises ConfigError if the
-        process is not running.
+        """Call a method in the separate process that `process=True` has created. Raises ConfigError
+        if the process is not running.
         """
         with self._life:
             if self._child is None:

@@ -2,9 +2,9 @@
 
 By default, only warnings and errors are logged. Loggers are shared by the whole process, so only
 the broker's own are changed, and only if no level is set. For example,
-`logging.getLogger("barnabas").setLevel("INFO")` before the start takes precedence. The broker that
-set the levels restores them. If several brokers run at the same time, it is the first of them, and
-the others may log more once it has stopped.
+`logging.getLogger("barnabas").setLevel("INFO")` before the start takes precedence. If several
+brokers run at the same time, the first one sets and restores the levels, so the others may log more
+once it has stopped.
 """
 
 from __future__ import annotations

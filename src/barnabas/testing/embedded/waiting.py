@@ -71,7 +71,7 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                         progress = sight.progress
                         limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
                 await asyncio.sleep(pause_s)
-                # Most states are reached within milliseconds; for the rest, a busy loop is not
+                # Most states are reached within milliseconds. For all others, a busy loop is not
                 # worthwhile.
                 pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
     except TimeoutError:

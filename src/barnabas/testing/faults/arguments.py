@@ -53,7 +53,7 @@ ARGUMENTS: Final = tuple(_TYPES)
 def parse_rule(
     given: Mapping[str, Any], broker_ids: Collection[int], listeners: Collection[str]
 ) -> tuple[Match, Action, tuple[int, int | None]]:
-    """Build a rule from these arguments. Raises ConfigError, which names the argument.
+    """Build a rule from these arguments. Raises ConfigError, whose message names the argument.
 
     `broker_ids` and `listeners` list the existing brokers and listeners, or are empty if these are
     not known yet.
@@ -90,9 +90,7 @@ def parse_rule(
 
 
 def _check_type(name: str, value: Any) -> None:
-    """Check the name of an argument and, as far as it does not depend on other arguments, its
-    value.
-    """
+    """Check an argument's name, and its value as far as that does not depend on other arguments."""
     wanted = _TYPES.get(name)
     if wanted is None:
         raise ConfigError(

@@ -65,7 +65,7 @@ class FaultLink:
     def bring(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
         """Set exactly these faults in the process; do nothing if there is no process.
 
-        Raises ConfigError for a rejected fault, or OSError.
+        Raises OSError, or ConfigError if a fault is rejected.
         """
         # This is called without the lock, because it may wait for the holder of the lock.
         port = self._port_of_process()
@@ -142,7 +142,9 @@ class FaultLink:
 def _ask(
     port: int, method: str, path: str, body: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Send a request, and return the response. Raises ConfigError if it is rejected, or OSError."""
+    """Send a request, and return the response. Raises OSError, or ConfigError if the request is
+    rejected.
+    """
     status, answer = _exchange(port, method, path, body)
     # A rule that no longer exists in the process counts as deleted.
     if status >= 400 and (method, status) != ("DELETE", 404):

@@ -10,7 +10,7 @@ same records, leaves the batch to another reader, or raises `CorruptData`
     record.walk_records             everything               replays by coordinators, tools, batches
                                                              that `read_uniform` does not read; the
                                                              reference for the tests
-    uniform_records.read_uniform    all but headers,         consumers, because they need no numpy;
+    uniform_records.read_uniform    all but headers,         consumers, which do not use numpy;
                                     in columns of bytes      16 records of a layout on average
     rewrite.Walk                    everything, keeps none   admitting doubtful batches, and batches
                                                              of topics with rules for records; runs

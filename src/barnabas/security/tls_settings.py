@@ -41,7 +41,7 @@ class TlsSettings(NamedTuple):
 
     @classmethod
     def read(cls, value_of: Callable[[str], str]) -> TlsSettings:
-        """Read a broker's settings: Kafka's settings, whose names start with `ssl.`, and our own."""
+        """Read a broker's settings: Kafka's, whose names start with `ssl.`, and our own."""
         kafkas = (field for field in cls._fields if field != "crl_location")
         return cls(
             **{field: value_of(f"ssl.{field.replace('_', '.')}") for field in kafkas},

@@ -121,7 +121,7 @@ def test_columns_wait_for_room(servers: str) -> None:
         ({"values": [b"a"], "partition": [0, 1]}, ValueError, "partition: 2 rows, but 1"),
         ({"values": [b"a"], "partition": 7}, UnknownPartition, "partitions 0 to 2, not 7"),
         ({"values": [b"a"], "partition": -1}, ValueError, "partition: -1 is not between"),
-        ({"values": [b"a"], "timestamps_ms": [-5]}, ValueError, "row 0 is -5, negative"),
+        ({"values": [b"a"], "timestamps_ms": [-5]}, ValueError, "row 0 is -5, which is negative"),
         ({"values": [b"a"], "timestamps_ms": ["now"]}, TypeError, "timestamps_ms: must be whole"),
         ({"values": [b"", b"x" * 2_000_000]}, MessageTooLarge, "row 1 makes a record of 2000031"),
         ({"values": [b"a"], "on_delivery": 5}, TypeError, "on_delivery: must be callable"),

@@ -88,7 +88,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
 
 
 def whole_number(value: object, argument: str, least: int = 0, most: int = INT64_MAX) -> int:
-    """Return the value as an int if it is integral (also for numpy) and within the bounds."""
+    """Return an integer (of Python or numpy) as an int if it is within the bounds."""
     number = value if type(value) is int else _index(value, argument)
     if not least <= number <= most:
         raise ValueError(f"{argument}: {_shown(number)} is not between {least} and {most}")
@@ -101,7 +101,7 @@ def duration(value: object, argument: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
     if math.isnan(value) or not 0 <= value <= INT64_MAX:
-        raise ValueError(f"{argument}: {_shown(value)} is not a timeout: 0 or more")
+        raise ValueError(f"{argument}: {_shown(value)} is not a timeout, which must be 0 or more")
     return value
 
 

@@ -71,7 +71,7 @@ async def dial_tcp(
             )
         except OSError as error:
             failures[address] = error
-    # Report one line if all addresses failed in the same way (`localhost` on IPv4 and IPv6).
+    # Report one line if all addresses failed in the same way, such as `localhost` on IPv4 and IPv6.
     reasons = {address: _reason(error) for address, error in failures.items()}
     if len(set(reasons.values())) == 1:
         raise failures[addresses[-1]]
@@ -242,7 +242,7 @@ class Channel:
             self._begin_again()
         pending = _Pending(api, version, answer, now_ms + wait_ms)
         self._pending[self._write(api, message, version)] = pending
-        # All requests share one timer. It is reset when it fires, and for a request with an earlier
+        # All requests share one timer. It is reset when it fires, and when a request has an earlier
         # deadline.
         if self._timer is None or pending.deadline_ms < self._timer_at_ms:
             self._watch(pending.deadline_ms)
@@ -400,7 +400,7 @@ class Channel:
         for request in pending.values():
             if not request.answer.done():
                 request.answer.set_exception(again(error))
-        # The authenticating task may be the one that ends the channel; it must not cancel
+        # The task that authenticates may be the one that ends the channel, and must not cancel
         # itself.
         if self._again is not None and self._again is not asyncio.current_task():
             self._again.cancel()

@@ -94,8 +94,8 @@ class Cluster:
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
-                # Start no attempt after the deadline: the last error tells more than a timeout
-                # would.
+                # Start no attempt after the deadline, because the last error says more than a
+                # timeout would.
                 failures += 1
                 pause_ms = backoff_ms(
                     failures,

@@ -90,8 +90,8 @@ class ConsumerConfig(NamedTuple):
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
-    # The group uses the first assignor that all members support. Only "cooperative-sticky" on its
-    # own rebalances incrementally.
+    # The group uses the first assignor that all members support. Rebalances are incremental only if
+    # "cooperative-sticky" is the only assignor in the list.
     partition_assignment_strategy: str = "range,cooperative-sticky"
     enable_auto_commit: bool = True  # for consumers in a group
     auto_commit_interval_ms: int = 5_000
@@ -272,8 +272,8 @@ def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
     """Parse addresses such as `host:port,[::1]:9092`, given as text or as a sequence.
 
-    A protocol prefix, as in `listeners`, is ignored, as it is in Kafka's clients: the protocol is
-    set by `security.protocol`.
+    A protocol prefix, as in `listeners`, is ignored, as it is in Kafka's clients, because the
+    protocol is set by `security.protocol`.
     """
     if not isinstance(bootstrap_servers, str | list | tuple):
         kind = type(bootstrap_servers).__name__
@@ -316,7 +316,7 @@ def _valid_value(name: str, value: Any, default: Any) -> Any:
         value = ",".join(map(str, value))
     converted = _convert(value, default)
     if is_secret(name):
-        value = "its value"  # keep it out of the messages below
+        value = "its value"  # keep a secret out of the messages below
     if converted is None:
         kind = _KINDS[type(default)]
         shown = "its value" if is_secret(name) else repr(value)
@@ -418,7 +418,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Require enough time to linger and send one request. As in Java, a short default is raised."""
+    """Require enough time to linger and to send a request. As in Java, raise a short default."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:

@@ -106,7 +106,7 @@ class CoordinatorFinder:
     def check(self, key: str, code: int, subject: str = "") -> None:
         """Raise the error in the response. If the coordinator has moved, forget it first."""
         # These errors mean that another broker, or none, has the key's partition. A broker that is
-        # still loading it is the right one.
+        # still loading the partition is the right one.
         if code in _ELSEWHERE:
             self.forget(key)
         if code in _NOT_NOW:
@@ -122,7 +122,7 @@ class CoordinatorFinder:
         return node._replace(node_id=node.node_id - self._connections)
 
     def hang_up(self, key: str) -> None:
-        """Close the connection: a broker reads no more requests until it has answered this one."""
+        """Close the connection, because a broker answers this request before it reads another."""
         node = self._nodes.get(key)
         channel = None if node is None else self._cluster.pool.ready_channel(node)
         if channel is not None:

@@ -39,7 +39,7 @@ class NoAnswer(Unreachable):
 
 
 class NoBrokersAvailable(Unreachable):
-    """No server in `bootstrap.servers` could be reached, and no broker known from them."""
+    """Neither a server in `bootstrap.servers` nor a broker learned from one could be reached."""
 
 
 class DeliveryTimedOut(BarnabasError):
@@ -109,18 +109,18 @@ class ClientClosed(BarnabasError):
 
 
 class ClientFailed(BarnabasError):
-    """A task of the client failed because of a bug (`__cause__`). Close it and report the bug.
+    """A client task failed because of a bug (`__cause__`). Close the client and report the bug.
 
     Waiting callers fail with this error, as do all records whose outcome is not known yet.
     """
 
 
 class ConcurrentUse(BarnabasError):
-    """Another thread or task is using the consumer, which can be used by only one at a time."""
+    """Another thread or task is using the consumer, which only one may use at a time."""
 
 
 def closed_too_early() -> ClientClosed:
-    """Return the error for a record without an outcome at the time limit of `close`."""
+    """Return the error for a record that has no outcome when the time for `close` runs out."""
     return ClientClosed(
         "the producer was closed before the record was acknowledged, within the timeout_ms of "
         "close(): raise it; a record that was sent may be stored anyway"
@@ -142,7 +142,7 @@ def log_truncated(
 
 
 def broker_error(code: int, subject: str, message: str | None = None) -> KafkaError:
-    """Turn a broker's error code into an exception, with the broker's message or a meaning."""
+    """Turn an error code into an exception with the broker's message or the code's meaning."""
     kind = error_for_code(code)
     return kind(f"{subject}: {message or kind.meaning}")
 

@@ -1,4 +1,4 @@
-"""Calls the interceptors of a client (`interceptor.classes`, PR-10), user code run for each record.
+"""Calls a client's interceptors: user code that runs on each record (PR-10).
 
     producer: on_send(record) -> record    on_acknowledgement(metadata, error)
     consumer: on_consume(records) -> records    on_commit(offsets)
@@ -96,8 +96,8 @@ def interceptor_classes(given: object, methods: Sequence[str]) -> Interceptors:
     """Create the interceptors for the option `interceptor.classes`.
 
     Args:
-        given: objects, classes, or text such as "package.module:Class" or "package.module.Class";
-            one, a list, or text with several, separated by commas. Classes are called without
+        given: an object, a class, or text such as "package.module:Class" or "package.module.Class";
+            several of them as a list, or as text separated by commas. Classes are called without
             arguments.
         methods: `PRODUCER_METHODS` or `CONSUMER_METHODS`; each interceptor must have at least one.
 

@@ -79,7 +79,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def check(self) -> None:
-        """Raise an error unless this thread may call the loop and wait, and is in its process."""
+        """Raise an error unless this thread may call the loop and wait, in the loop's process."""
         self.check_process()
         if not self.is_alive:
             raise ClientClosed("the client is closed")

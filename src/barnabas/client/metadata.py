@@ -88,7 +88,7 @@ class Metadata:
         self._asking: list[asyncio.Future[ClusterView]] = []
         self._listeners: list[Callable[[], None]] = []
         self._wake = asyncio.Event()
-        self._urgent = asyncio.Event()  # a caller waits: no backoff after the last refresh
+        self._urgent = asyncio.Event()  # a caller is waiting, so the backoff is skipped
         self._refreshed_at_ms = 0
         self._looked_at_ms = 0  # when missing topics were last requested
         self._looks = 0  # ... how many times in a row
@@ -217,7 +217,7 @@ class Metadata:
     async def _wait_until_described(
         self, name: str, unknown_until_ms: int, *, create: bool
     ) -> TopicView:
-        """Return the topic once it is known. Raises if it is unknown after `unknown_until_ms`."""
+        """Return the topic once it is known. Raises the topic's error after `unknown_until_ms`."""
         pause_ms = 0
         while True:
             # Repeat this in each iteration: another caller that gives up makes the client forget
@@ -230,14 +230,15 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            # The error is retriable, but permanent after a while: no broker knows the topic.
+            # The error is retriable, but counts as permanent after a while, because no broker knows
+            # the topic.
             is_unknown = isinstance(error, UnknownTopicOrPartition)
             is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
             if is_late or not error.retriable:
                 self.forget(name)
                 raise error
-            # A new topic will have a leader soon; one that has lost its leader may wait long for
-            # another.
+            # A new topic will have a leader soon; one that has lost its leader may have to wait a
+            # long time for another.
             await asyncio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
@@ -254,7 +255,7 @@ class Metadata:
             self.view = self.view.without(frozenset(dropped))
 
     async def any_channel(self) -> Channel:
-        """Return an open channel to any broker, or else the first channel that opens."""
+        """Return an open channel to any broker or, if there is none, the first one that opens."""
         nodes = self._candidates()
         for node in nodes:
             opened = self._pool.ready_channel(node)
@@ -291,8 +292,8 @@ class Metadata:
                 await self._back_off(wait_ms)
             self._urgent.clear()
             self._wake.clear()
-            # Callers that arrive during the request wait for the next refresh: this response may be
-            # older than the reason for theirs.
+            # Callers that arrive during the request wait for the next refresh, because this
+            # response may be older than the reason for their calls.
             self._asking, self._waiters = self._waiters, []
             try:
                 responses = await self._ask_all()
@@ -355,7 +356,7 @@ class Metadata:
             self._on_failure(error)
             return
         errors = self.view.errors
-        # Do not apply the response: the refresh requests all topics as of the same time.
+        # Do not apply the response, because the refresh requests all topics as of the same time.
         if any(
             topic.error_code != errors.get(topic.name or "")
             for response in responses
@@ -423,7 +424,7 @@ class Metadata:
     def _candidates(self) -> list[BrokerAddress]:
         """Return the brokers to ask: open channels first, the bootstrap servers last."""
         known = list(self.view.nodes.values())
-        # Start at a random broker, or the first would answer all clients.
+        # Start at a random broker; otherwise, the first broker would answer all clients.
         if known:
             start = self._random.below(len(known))
             known = known[start:] + known[:start]

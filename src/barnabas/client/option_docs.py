@@ -24,7 +24,7 @@ BOOTSTRAP_SERVERS: Final = OptionDoc(
 
 OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
     {
-        # of every client
+        # options of every client
         "client_id": OptionDoc("", "The client's name in the brokers' logs and metrics."),
         "request_timeout_ms": OptionDoc(
             "ms",
@@ -52,7 +52,7 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "socket_connection_setup_timeout_ms": OptionDoc(
             "ms", "How long the client waits for a connection to be set up."
         ),
-        # of security
+        # security options
         "security_protocol": OptionDoc(
             "", "How to connect: with or without encryption and authentication."
         ),
@@ -93,7 +93,7 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
             "How long before its expiry a token is replaced at the latest, in seconds, if it lives "
             "that long.",
         ),
-        # of TLS
+        # TLS options
         "ssl_truststore_type": OptionDoc("", "The truststore's format: JKS, PKCS12 or PEM."),
         "ssl_truststore_location": OptionDoc(
             "", "The file with the authorities to trust. By default, the system's authorities."
@@ -130,7 +130,7 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "ssl_crl_location": OptionDoc(
             "", "The file or directory with every authority's list of revoked certificates (CRL)."
         ),
-        # of the producer
+        # options of the producer
         "acks": OptionDoc(
             "",
             "Which brokers must have a record before it is acknowledged: `all` in-sync replicas, "
@@ -194,7 +194,7 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
             "Objects that are called with each record and its outcome, or the names of their "
             "classes.",
         ),
-        # of the consumer
+        # options of the consumer
         "fetch_min_bytes": OptionDoc(
             "bytes", "How much data a broker waits for before it responds."
         ),

@@ -1,4 +1,4 @@
-"""Manages the channels of a client: one per broker, opened on demand and after a loss.
+"""Manages the channels of a client, one per broker. They are opened on demand and after a loss.
 
 Only one connection attempt per broker runs at a time, and all callers share it. After a failure,
 the next attempt is delayed by `reconnect.backoff.ms`. The delay is doubled after each failure, up
@@ -54,7 +54,8 @@ class Pool:
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
-        # A broker may return under the same id at another address: reconnect to that.
+        # A broker may return under the same id at another address, which then needs a new
+        # connection.
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:

@@ -110,7 +110,7 @@ def _chosen(
 ) -> Callable[[Any], Any] | None:
     if callable(given) and not isinstance(given, type):
         return given
-    # An instance is required: calling a class would create an object for each value.
+    # An instance is required, because calling a class would create an object for each value.
     if isinstance(given, type):
         raise ConfigError(f"{option}: {given.__name__} is a class; give an object that is callable")
     if not isinstance(given, str):

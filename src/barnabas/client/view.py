@@ -112,7 +112,8 @@ def _topic_view(
             offline=tuple(partition.offline_replicas),
         )
         older = before.get(number)
-        # Use the later response if a broker that predates KIP-320 has sent -1, which is no epoch.
+        # Use the later response if a broker that predates KIP-320 has sent -1, which is not an
+        # epoch.
         stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
         partitions[number] = older if older is not None and stale else view
     available = tuple(number for number, view in partitions.items() if view.leader >= 0)

@@ -1,4 +1,4 @@
-"""Errors of any request, and of brokers, controllers, log directories and settings in general."""
+"""Defines the errors of any request, and of brokers, controllers, log directories and settings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PolicyViolation(KafkaError, code=44):
 
 
 class OperationNotAttempted(KafkaError, code=55):
-    """Not attempted, since another part of the same request failed."""
+    """This part was not attempted, because another part of the same request failed."""
 
 
 class KafkaStorageError(KafkaError, code=56, retriable=True):
@@ -71,10 +71,11 @@ class DuplicateResource(KafkaError, code=92):
     """The request creates something that exists, or names it twice."""
 
 
-# A broker with ZooKeeper never sends the rows of KRaft's quorum: these, and those below about
-# voters, features, registrations and controllers. A client may get them from another cluster.
+# A broker with ZooKeeper never sends the errors of KRaft's quorum, which are this one and those
+# below about voters, features, registrations and controllers. A client may get them from other
+# clusters.
 class InconsistentVoterSet(KafkaError, code=94):
-    """Sender and receiver have different sets of voters."""
+    """The sender and the receiver have different sets of voters."""
 
 
 class InvalidUpdateVersion(KafkaError, code=95):
@@ -109,7 +110,7 @@ class UnknownControllerId(KafkaError, code=116):
     """No controller has that id."""
 
 
-# 117 and 118 are client metrics (KIP-714).
+# Codes 117 and 118 concern client metrics (KIP-714).
 class UnknownSubscriptionId(KafkaError, code=117):
     """The telemetry subscription id is not the current one; fetch it again."""
 

@@ -1,4 +1,4 @@
-"""Errors of the coordinators: consumer groups, committed offsets, transactions, share groups."""
+"""Defines the errors of coordinators: groups, share groups, committed offsets, transactions."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ class TransactionalIdNotFound(KafkaError, code=105):
     """The coordinator does not know that transactional id."""
 
 
-# 110 to 113 belong to the consumer protocol of KIP-848, which our coordinator does not offer: only
-# a client of a newer broker gets them.
+# Codes 110 to 113 belong to the consumer protocol of KIP-848, which our coordinator does not offer:
+# only a client of a newer broker gets them.
 class FencedMemberEpoch(KafkaError, code=110):
     """The group coordinator has fenced the member's epoch."""
 
@@ -134,7 +134,8 @@ class TransactionAbortable(KafkaError, code=120):
     """The transaction failed in a way that only an abort can settle."""
 
 
-# 121 to 124 are share groups (KIP-932), new in Kafka 4: only for clients, as above.
+# Codes 121 to 124 concern share groups (KIP-932), which are new in Kafka 4: only for clients, as
+# above.
 class InvalidRecordState(KafkaError, code=121):
     """The share group does not hold the record in that state."""
 

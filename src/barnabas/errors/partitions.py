@@ -1,4 +1,4 @@
-"""Errors of topics and partitions: names, replicas, leaders, records and offsets."""
+"""Defines the errors of topics and partitions: names, replicas, leaders, records and offsets."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ class ReassignmentInProgress(KafkaError, code=60):
     """The partition's replicas are being reassigned."""
 
 
-# 70 and 71 end an incremental fetch session (KIP-227): the consumer starts a new one with a full
-# fetch.
+# Codes 70 and 71 end an incremental fetch session (KIP-227). The consumer starts a new one with a
+# full fetch.
 class FetchSessionIdNotFound(KafkaError, code=70, retriable=True):
     """The broker has no fetch session with that id."""
 
@@ -121,8 +121,8 @@ class TopicDeletionDisabled(KafkaError, code=73):
     """`delete.topic.enable` is false."""
 
 
-# 74 and 75 compare the leader epoch in a request with the broker's (KIP-320). Either side may lag,
-# so a client refreshes its metadata for both.
+# Codes 74 and 75 compare the leader epoch in a request with the broker's (KIP-320). Either side may
+# lag, so a client refreshes its metadata for both.
 class FencedLeaderEpoch(KafkaError, code=74, retriable=True):
     """The leader epoch sent is older than the broker's."""
 
@@ -146,7 +146,7 @@ class PreferredLeaderNotAvailable(KafkaError, code=80, retriable=True):
     """The preferred leader is not alive or not in sync."""
 
 
-# 83 and 84 answer ElectLeaders (KIP-460).
+# Codes 83 and 84 answer ElectLeaders (KIP-460).
 class EligibleLeadersNotAvailable(KafkaError, code=83, retriable=True):
     """No replica that could become leader is available."""
 
@@ -171,8 +171,9 @@ class PositionOutOfRange(KafkaError, code=99):
     """The position is negative or past the end of the snapshot."""
 
 
-# 100, 103 and 106 were introduced with topic ids (KIP-516): a topic that was deleted and recreated
-# under its name has a different id, so a stale request finds no topic instead of the wrong one.
+# Codes 100, 103 and 106 were introduced with topic ids (KIP-516). A topic that was deleted and
+# recreated under its name has a different id, so a stale request finds no topic instead of the
+# wrong one.
 class UnknownTopicId(KafkaError, code=100, retriable=True):
     """This broker knows no topic with that id."""
 
@@ -185,8 +186,8 @@ class FetchSessionTopicIdError(KafkaError, code=106, retriable=True):
     """The fetch session switched between topic names and topic ids."""
 
 
-# 107 and 108 answer AlterPartition: a replica whose broker is fenced or shutting down (KIP-841),
-# and an election caused by the change (KIP-704).
+# Codes 107 and 108 answer AlterPartition: a replica whose broker is fenced or shutting down
+# (KIP-841), and an election caused by the change (KIP-704).
 class IneligibleReplica(KafkaError, code=107):
     """The replica may not join the ISR at present."""
 

@@ -1,12 +1,13 @@
-"""Errors of authentication and authorization: principals, SASL, ACLs and delegation tokens."""
+"""Defines errors of authentication and authorization: principals, SASL, ACLs and tokens."""
 
 from __future__ import annotations
 
 from barnabas.errors.kafka_error import KafkaError
 
 
-# 29 to 31 name what the principal lacks, as in Kafka: a client reads the topic or group from the
-# row that carries the code. Where a name must stay secret, the code is UnknownTopicOrPartition.
+# Codes 29 to 31 name what the principal may not use, as in Kafka, so a client reads the topic or
+# group from the row that carries the code. Where a name must stay secret, the code is
+# UnknownTopicOrPartition.
 class TopicAuthorizationFailed(KafkaError, code=29):
     """The principal may not do this to the topic."""
 
@@ -43,7 +44,7 @@ class SaslAuthenticationFailed(KafkaError, code=58):
     """The credentials were rejected."""
 
 
-# 61 to 66 are delegation tokens (KIP-48).
+# Codes 61 to 66 concern delegation tokens (KIP-48).
 class DelegationTokenAuthDisabled(KafkaError, code=61):
     """The broker has delegation tokens disabled."""
 
@@ -72,7 +73,7 @@ class InvalidPrincipalType(KafkaError, code=67):
     """This type of principal is not supported."""
 
 
-# KIP-554: for SCRAM credentials, such as too few iterations.
+# KIP-554: for SCRAM credentials, for example with too few iterations.
 class UnacceptableCredential(KafkaError, code=93):
     """The credential does not meet the requirements."""
 

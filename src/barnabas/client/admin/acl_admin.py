@@ -56,7 +56,7 @@ class AclAdmin(AdminCalls):
         """Add rules; rules that already exist are left unchanged.
 
         Raises the first KafkaError (InvalidRequest, ClusterAuthorizationFailed, or SecurityDisabled
-        if a broker has no authorizer); the other rules of the call are still added.
+        if a broker has no authorizer); the other rules in the call are still added.
 
             await admin.create_acls(AclBinding(
                 Pattern(ResourceType.TOPIC, "orders"),
@@ -145,7 +145,7 @@ def _checked_binding(given: object, argument: str) -> AclBinding:
         raise TypeError(f"{argument}: each must be an AclBinding, not {type(given).__name__}")
     pattern, entry = given
     if not isinstance(pattern, Pattern) or not isinstance(entry, AclEntry):
-        raise TypeError(f"{argument}: an AclBinding has a Pattern and an AclEntry")
+        raise TypeError(f"{argument}: an AclBinding must have a Pattern and an AclEntry")
     _member(ResourceType, pattern.resource_type, argument)
     _member(PatternType, pattern.pattern_type, argument)
     _member(Operation, entry.operation, argument)
@@ -157,7 +157,7 @@ def _checked_binding(given: object, argument: str) -> AclBinding:
             raise ValueError(f"{argument}: {kind}.{code.name} is for filters, not for rules")
     for text in (pattern.name, entry.principal, entry.host):
         if not arguments.text(text, argument):
-            raise ValueError(f"{argument}: a rule names its resource, principal and host")
+            raise ValueError(f"{argument}: a rule must name its resource, principal and host")
     try:
         parse_principal(entry.principal)
     except ValueError as error:

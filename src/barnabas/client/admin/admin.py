@@ -1,4 +1,4 @@
-"""The admin client: reads and changes topics, partitions, configs, groups and transactions.
+"""Provides the admin client, which reads and changes topics, partitions, groups and more.
 
     async with Admin("localhost:9092") as admin:
         await admin.create_topics([NewTopic("test", num_partitions=3)])
@@ -224,7 +224,7 @@ class Admin(
 
         Raises the first KafkaError (TopicAlreadyExists, InvalidTopic, InvalidPartitions,
         InvalidReplicationFactor, InvalidReplicaAssignment, InvalidConfig, PolicyViolation); the
-        other topics of the call are still created.
+        other topics in the call are still created.
 
             await admin.create_topics(NewTopic("test", 3, configs={"retention.ms": 3_600_000}))
         """
@@ -250,7 +250,7 @@ class Admin(
     async def delete_topics(self, names: Names) -> None:
         """Delete topics with all their records.
 
-        Raises the first KafkaError, such as UnknownTopicOrPartition; the other topics of the call
+        Raises the first KafkaError, such as UnknownTopicOrPartition; the other topics in the call
         are still deleted.
         """
         request = DeleteTopicsRequest(
@@ -313,7 +313,7 @@ class Admin(
             check(result.error_code, f"topic {result.name!r}", result.error_message)
 
     async def list_topics(self, *, include_internal: bool = True) -> list[str]:
-        """Return all topic names, sorted, with Kafka's internal topics if `include_internal`."""
+        """Return all topic names, sorted. `include_internal` adds Kafka's internal topics."""
         return [
             topic.name
             for topic in await self.describe_topics()
@@ -323,8 +323,8 @@ class Admin(
     async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
         """Describe the partitions, leaders, replicas and ISRs of these topics (or of all), sorted.
 
-        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. A new topic is also
-        unknown to a broker that has not yet learned of it.
+        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. The topic may be new,
+        and this broker may not have learned of it yet.
 
             (topic,) = await admin.describe_topics("test")
             print([(each.partition, each.leader, each.isr) for each in topic.partitions])
@@ -372,7 +372,7 @@ class Admin(
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Delete the records before an offset in each partition, and return the new log starts.
+        """Delete the records before an offset in each partition, and return the new start offsets.
 
         The record at the offset is the first one that is kept; -1 deletes all records. Raises the
         first KafkaError: OffsetOutOfRange, or PolicyViolation if the topic is compacted.
@@ -468,7 +468,7 @@ class Admin(
         *,
         validate_only: bool = False,
     ) -> None:
-        """Apply operations to the configs of a resource: either all are applied, or none is.
+        """Apply operations to the configs of a resource. Either all are applied or none are.
 
         A mapping sets each name to its value; None restores the default:
 
@@ -510,7 +510,7 @@ class Admin(
 
 
 def _new_topics(topics: object) -> list[NewTopic]:
-    """Return the topics to create. Given are one topic or several, each a NewTopic or a name."""
+    """Return the topics to create, given one topic or several, each as a NewTopic or a name."""
     given = [topics] if isinstance(topics, NewTopic | str) else arguments.several(topics, "topics")
     return [NewTopic(each) if isinstance(each, str) else _new_topic(each) for each in given]
 
@@ -534,7 +534,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         )
         for partition, brokers in (topic.assignment or {}).items()
     ]
-    # Kafka rejects counts alongside an assignment, which implies both.
+    # Kafka rejects counts given together with an assignment, which implies both counts.
     num_partitions = admin_arguments.count(topic.num_partitions, "num_partitions")
     replication_factor = admin_arguments.count(topic.replication_factor, "replication_factor")
     return CreatableTopic(

@@ -15,7 +15,7 @@ Names = str | Iterable[str]
 """One or more names of topics, groups or transactions."""
 
 ConfigText = str | int | float | bool | Sequence[str]
-"""A config's value. Numbers and booleans are converted to text, a sequence to a Kafka list."""
+"""A config's value. Numbers and booleans are converted to text, and a sequence to a Kafka list."""
 
 ConfigOperations = ConfigOperation | Iterable[ConfigOperation] | Mapping[str, ConfigText | None]
 """Changes to configs. A mapping assigns a value to each name; None restores the default."""
@@ -51,7 +51,7 @@ def producer_ids(value: object) -> list[int]:
 
 
 def numbers_by_partition(value: object, argument: str, least: int) -> dict[TopicPartition, int]:
-    """Return a mapping of partitions to offsets or timestamps, all of them at least `least`."""
+    """Return a mapping of partitions to offsets or timestamps, none of them below `least`."""
     return {
         name: arguments.whole_number(number, argument, least=least)
         for name, number in arguments.by_partition(value, argument).items()
@@ -94,7 +94,7 @@ def config_text(name: str, value: object, argument: str) -> str:
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return ",".join(value)
     raise TypeError(
-        f"{argument}: the value of {name} must be text, a number, True, False or a list of texts, "
+        f"{argument}: the value of {name} must be text, a number, True, False or a list of text, "
         f"not {type(value).__name__}"
     )
 

@@ -23,6 +23,6 @@ class AdminCalls:
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
     async def _ask_each_broker(self, ask: Callable[[BrokerAddress], Awaitable[None]]) -> None:
-        """Send a request to all brokers concurrently, and retry each until it has answered."""
+        """Send a request to all brokers at once, and retry each request until it is answered."""
         nodes = self._cluster.metadata.view.nodes.values()
         await asyncio.gather(*(self._persist(partial(ask, node)) for node in nodes))

@@ -43,7 +43,7 @@ DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
 """The possible sources of a config's value.
 
 A value may be set for a topic, for a broker, for all brokers, or in a broker's properties file.
-Otherwise it is Kafka's default, or the level of a logger.
+The other sources are Kafka's defaults and the levels of loggers.
 """
 
 CONFIG_TYPES: Final = (
@@ -64,7 +64,7 @@ M = TypeVar("M", bound=Message)
 
 
 class ConfigResource(NamedTuple):
-    """A resource with configs: a topic, a broker, or a broker as the owner of logger levels."""
+    """A resource that has configs: a topic, a broker, or the loggers of a broker."""
 
     type: int  # TOPIC, BROKER or BROKER_LOGGER
     name: str  # the topic, the broker's id, or "" for the defaults of all brokers

@@ -1,4 +1,4 @@
-"""Implements the part of `Admin` that reads the events of the brokers (decision 38).
+"""Implements the part of `Admin` that reads the brokers' events (decision 38).
 
 Each broker reports the decisions that it has made itself. Kafka's brokers report none.
 """
@@ -36,16 +36,16 @@ class BrokerEvents(NamedTuple):
 
 
 class EventAdmin(AdminCalls):
-    """Reads the decisions of brokers that clients can observe, each with its cause."""
+    """Reads the brokers' decisions whose effects clients can observe, each with its cause."""
 
     async def events(self, after: Mapping[int, int] | None = None) -> dict[int, BrokerEvents]:
-        """Return the events of all live brokers, as a mapping by broker id.
+        """Return the events of each live broker, by broker id.
 
-        `after` maps each broker id to the last event that was read from that broker, which is the
-        `after` of an earlier result. A broker keeps its last 4,096 events until it stops. A broker
-        that does not answer within `request.timeout.ms`, or is not a Barnabas broker, has a
-        `problem` instead of events. Raises ClusterAuthorizationFailed if the user may not Describe
-        the cluster.
+        `after` maps each broker id to the last event that was read from that broker; earlier
+        results contain this number as `after`. A broker keeps its last 4,096 events until it stops.
+        A broker that does not answer within `request.timeout.ms`, or is not a Barnabas broker, has
+        a `problem` instead of events. Raises ClusterAuthorizationFailed if the user may not
+        Describe the cluster.
 
             found = await admin.events()
             for broker in found.values():
@@ -101,7 +101,7 @@ class EventAdmin(AdminCalls):
 
 
 def by_time(reports: Mapping[int, BrokerEvents]) -> list[tuple[int, Event]]:
-    """Merge the events of all brokers in order of time, each with the id of its broker.
+    """Merge the events of all brokers in chronological order, each with the id of its broker.
 
     The clocks of the brokers may differ.
     """

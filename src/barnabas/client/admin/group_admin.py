@@ -186,7 +186,7 @@ class GroupAdmin(AdminCalls):
     async def remove_members(
         self, group_id: str, *, instance_ids: Names = (), member_ids: Names = ()
     ) -> None:
-        """Remove static members (by instance id) or any members (by member id) (KIP-345).
+        """Remove static members by instance id, or any members by member id (KIP-345).
 
         Raises UnknownMemberId if any member is unknown; the other members are still removed.
         """
@@ -242,7 +242,7 @@ class GroupAdmin(AdminCalls):
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
     ) -> None:
-        """Set offsets of a group that has no members. The group is created if it does not exist.
+        """Set the offsets of a group without members. The group is created if it does not exist.
 
         Raises UnknownMemberId if the group has members, or UnknownTopicOrPartition.
 
@@ -285,7 +285,7 @@ class GroupAdmin(AdminCalls):
     async def _at_coordinators(
         self, group_ids: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[dict[str, int]]]
     ) -> None:
-        """Call `ask` with each coordinator's groups. It returns an error code for each group.
+        """Call `ask`, which returns an error code for each group, with each coordinator's groups.
 
         Transient errors are retried, each time at the group's current coordinator. The first
         permanent error is raised once every group has a result.

@@ -61,7 +61,7 @@ class PartitionAdmin(AdminCalls):
     async def elect_leaders(
         self, election_type: int, partitions: Partitions | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Hold an election (PREFERRED or UNCLEAN) for these partitions, or for all that need one.
+        """Hold an election (PREFERRED or UNCLEAN) for these partitions, or all that need one.
 
         Returns an error for each partition, or None if the election succeeded. The error is
         ElectionNotNeeded, PreferredLeaderNotAvailable, EligibleLeadersNotAvailable or

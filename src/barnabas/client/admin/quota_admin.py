@@ -26,7 +26,7 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of a type (`user`, `client-id` or `ip`) and a name.
 
-None as the name is the default: it applies to all names that have no entry of their own.
+The name None stands for the default, which applies to all names without an entry of their own.
 """
 
 
@@ -43,8 +43,8 @@ class QuotaAdmin(AdminCalls):
         """Return the configured quotas, by entity.
 
         `entity` maps each type (`user`, `client-id` or `ip`) to the name that an entity must have
-        for this type; None is the default. `types` lists the types for which an entity may have any
-        name. With `is_strict`, entities that also have other types are left out. Raises
+        for this type; None stands for the default. `types` lists the types for which an entity may
+        have any name. With `is_strict`, entities that also have other types are left out. Raises
         InvalidRequest.
 
             await admin.describe_client_quotas({"user": "alice"})

@@ -55,7 +55,7 @@ class ReplicaSize(NamedTuple):
     """A replica in a log directory, with its size."""
 
     size_bytes: int
-    offset_lag: int  # records behind the high watermark, or behind the replica to replace
+    offset_lag: int  # records behind the high watermark, or the replica being replaced
     is_future: bool  # the replica is being moved to this directory
 
 
@@ -67,7 +67,7 @@ class LogDirDescription(NamedTuple):
     replicas: Mapping[TopicPartition, ReplicaSize]
     total_bytes: int  # of the volume; -1: unknown
     usable_bytes: int
-    strays: Mapping[str, int] = {}  # bytes of each log set aside (`-stray`)
+    strays: Mapping[str, int] = {}  # size in bytes of each log set aside (`-stray`)
 
 
 class ReplicaAdmin(AdminCalls):

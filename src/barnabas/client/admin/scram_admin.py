@@ -151,7 +151,7 @@ def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsReq
             continue
         iterations = arguments.whole_number(each.iterations, "iterations", most=MAX_ITERATIONS)
         if not isinstance(each.password, str) or not each.password:
-            raise ValueError(f"password: user {user!r} needs one, as text that is not empty")
+            raise ValueError(f"password: user {user!r} needs a password that is text and not empty")
         # The password never leaves this process; the salt makes equal passwords look different.
         salt = new_salt()
         salted = salted_password(each.mechanism, each.password, salt, max(iterations, 1))

@@ -80,7 +80,8 @@ class TokenAdmin(AdminCalls):
 
         If `max_lifetime_ms` is -1, the token has the longest lifetime that the brokers allow.
         Raises DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client is not
-        authenticated, or authenticated with a token itself) or DelegationTokenAuthorizationFailed.
+        authenticated, or has itself authenticated with a token) or
+        DelegationTokenAuthorizationFailed.
 
             token = await admin.create_delegation_token(max_lifetime_ms=3_600_000)
             Producer(servers, sasl_jaas_config=token.jaas_config, **options)
@@ -129,7 +130,7 @@ class TokenAdmin(AdminCalls):
         return (await self._persist(attempt)).expiry_timestamp_ms
 
     async def expire_delegation_token(self, hmac: bytes, expiry_period_ms: int = -1) -> int:
-        """Expire a token after a period (ms), or now if it is negative. Return the expiry time.
+        """Expire a token after a period (ms), or now if that is negative. Return the expiry time.
 
         Raises the same errors as `renew_delegation_token`.
         """
@@ -143,7 +144,7 @@ class TokenAdmin(AdminCalls):
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None
     ) -> list[DelegationToken]:
-        """Return the tokens of `owners` (default: of all users) that this client's user may see."""
+        """Return the tokens of `owners` (by default, all users) that this client's user may see."""
         users = None if owners is None else _users(owners, "owners")
         request = DescribeDelegationTokenRequest(
             owners=None

@@ -65,7 +65,7 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """A transactional id, with its open transaction."""
+    """A transactional id and its open transaction, if there is one."""
 
     transactional_id: str
     state: str  # as in TransactionListing
@@ -73,7 +73,7 @@ class TransactionDescription(NamedTuple):
     producer_epoch: int
     timeout_ms: int
     started_at_ms: int  # -1: no transaction is open
-    partitions: tuple[TopicPartition, ...]  # written to by the open transaction; sorted
+    partitions: tuple[TopicPartition, ...]  # the open transaction's partitions, sorted
     coordinator: BrokerAddress
 
 
@@ -89,7 +89,7 @@ class ProducerState(NamedTuple):
 
 
 def producer_state(answer: WireState) -> ProducerState:
-    """Return the state of one of a partition's active producers."""
+    """Return the state of an active producer of a partition."""
     return ProducerState(
         producer_id=answer.producer_id,
         producer_epoch=answer.producer_epoch,
@@ -216,8 +216,8 @@ class TransactionAdmin(AdminCalls):
         topic = WritableTxnMarkerTopic(
             name=partition.topic, partition_indexes=[partition.partition]
         )
-        # The request that a coordinator would send. A leader accepts it from any user who may alter
-        # the cluster, unless it has seen a higher coordinator epoch (KIP-664).
+        # This is the request that a coordinator would send. A leader accepts it from any user who
+        # may alter the cluster, unless it has seen a higher coordinator epoch (KIP-664).
         marker = WritableTxnMarker(
             producer_id=arguments.whole_number(producer_id, "producer_id"),
             producer_epoch=arguments.whole_number(producer_epoch, "producer_epoch"),

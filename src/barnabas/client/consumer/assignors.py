@@ -29,7 +29,7 @@ class Assignor(NamedTuple):
 
 
 def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Assign each subscriber a range of each topic. The first ones share the remainder (AS-2)."""
+    """Assign each subscriber a range of each topic. The first few share the remainder (AS-2)."""
     assignment = _nothing(members)
     ranked = sorted(members, key=lambda member: member.rank)
     subscribed: dict[str, list[GroupMember]] = {}
@@ -81,7 +81,7 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
 def assign_cooperatively(
     topics: Mapping[str, int], members: Sequence[GroupMember]
 ) -> GroupAssignment:
-    """Assign like the sticky assignor, but hold back moving partitions until revoked (AS-6).
+    """Assign like the sticky assignor, but withhold partitions until they are revoked (AS-6).
 
     The old owner no longer finds the partition in its assignment, so it revokes the partition and
     rejoins. The rebalance that follows assigns the partition to the new owner (KIP-429).
@@ -123,7 +123,7 @@ def chosen_assignors(strategy: str) -> tuple[Assignor, ...]:
         if name not in by_name:
             raise ConfigError(
                 f"partition.assignment.strategy: {name!r} is not one of {', '.join(ASSIGNORS)}, "
-                "nor Kafka's class of one"
+                "nor the name of the corresponding class in Kafka"
             )
         chosen[by_name[name].name] = by_name[name]
     return tuple(chosen.values())

@@ -198,7 +198,7 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """Commit if due.
+        """Commit if a commit is due.
 
         At the start of a poll, the records of earlier polls count as processed.
         """
@@ -250,13 +250,13 @@ class Commits:
 
     async def _settle(self) -> None:
         await self._idle()
-        # the last chance: revoked partitions are no longer followed
+        # This is the last chance, because revoked partitions are no longer followed.
         self.follow_topics()
         wanted = self._uncommitted_positions() if self._commits_itself else {}
         if wanted:
             timeout_ms = self._cluster.config.request_timeout_ms
             try:
-                async with self._line:  # a commit must not overwrite a later one
+                async with self._line:  # an earlier commit must not overwrite a later one
                     unknown = await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
                 self._on_accepted(wanted, unknown)
             except BarnabasError as error:

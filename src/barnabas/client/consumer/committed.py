@@ -63,7 +63,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """The group, member and generation of a commit. A stale generation is rejected (KIP-447)."""
+    """The group, member and generation for a commit. A stale generation is rejected (KIP-447)."""
 
     group_id: str
     generation: int = -1  # -1: not a member; the group must have no members

@@ -52,7 +52,7 @@ class Consumer(Polls):
     Args:
         bootstrap_servers: "host:port,..." or a list of such strings; or a mapping of options that
             includes `bootstrap.servers`.
-        options: Kafka's, with underscores or dots (see `ConsumerOptions`).
+        options: Kafka's options, with underscores or dots (see `ConsumerOptions`).
 
     Raises:
         ConfigError: an option is unknown or has an invalid value; the error names the option.
@@ -249,7 +249,7 @@ class Consumer(Polls):
         group.subscribe(Subscription(topics, listener, exclude_internal=exclude))
 
     async def unsubscribe(self) -> None:
-        """Leave the group, as `close` does, and drop all partitions, even if assigned by hand."""
+        """Leave the group, as `close` does, and drop all partitions, however they were assigned."""
         await self._let_go("the consumer unsubscribed")
         self._assignment.replace([])
         self._cluster.metadata.hold([])
@@ -384,8 +384,8 @@ class Consumer(Polls):
         """Commit offsets, and return once they are stored (CO-4).
 
         Args:
-            offsets: of the next record to read, by partition, as int or OffsetAndMetadata; None:
-                the position in every assigned partition.
+            offsets: for each partition, the offset of the next record to read, as an int or
+                OffsetAndMetadata; None: the position in every assigned partition.
 
         Raises:
             CommitFailed: the group has given the partitions to other members.
@@ -417,7 +417,7 @@ class Consumer(Polls):
         """Return the group's committed offset for each partition, or None if there is none.
 
         Args:
-            topic_partitions: one, several or a list; they need not be assigned.
+            topic_partitions: one partition, several or a list; they need not be assigned.
 
         Raises:
             InvalidGroupId: there is no `group.id`.
@@ -433,8 +433,8 @@ class Consumer(Polls):
     async def _let_go(self, reason: str) -> None:
         if self._group is not None and self._group.is_subscribed:
             await self._group.leave(reason)
-        # Offsets of partitions assigned by hand also belong to the group. Generation 0: never
-        # connected.
+        # Offsets of partitions assigned by hand also belong to the group. Generation 0 means that
+        # the client has never connected.
         elif self._commits is not None and self._cluster.metadata.view.generation:
             await self._commits.settle()
 

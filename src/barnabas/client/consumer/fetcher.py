@@ -138,15 +138,15 @@ class Fetcher:
                 self._warn(state, now_ms)
                 continue
             self._unserved.over(state.topic_partition)
-            # Send one fetch per broker at a time: a second would wait behind the first, which the
-            # broker may hold.
+            # Send one fetch per broker at a time, because a second one would wait behind the first,
+            # which the broker may hold.
             if source.node_id not in self._fetches:
                 by_node.setdefault(source, []).append(state)
         for node, states in by_node.items():
             doubtful = [state for state in states if state.is_doubtful]
             if doubtful:
-                # Validate first: the broker may hold a fetch, which would delay the validation
-                # (KIP-320).
+                # Validate first, because the broker may hold a fetch, which would delay the
+                # validation (KIP-320).
                 work = self._work(node, doubtful, self._truncation.settle)
             else:
                 # A larger batch is returned alone (KIP-74).
@@ -192,7 +192,7 @@ class Fetcher:
     # ---- the source of a partition ----
 
     def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
-        """Return the follower chosen by the leader, otherwise the leader, or None if unknown."""
+        """Return the leader or the follower chosen by it, or None if the leader is unknown."""
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
         self._follow(state)
@@ -218,8 +218,8 @@ class Fetcher:
         if is_ahead:
             _log.warning(
                 "%s is led in epoch %d, but offset %d was read in epoch %d: waiting for a leader "
-                "that knows it. If the topic was deleted and created again there will be none: "
-                "seek, or reset the group's offset",
+                "that knows the later epoch. If the topic was deleted and created again, no leader "
+                "will know it: seek, or reset the group's offset",
                 *(state.topic_partition, state.leader_epoch, state.position, state.epoch),
             )
         else:
@@ -264,7 +264,7 @@ class Fetcher:
             return  # a follower has failed since the request
         if broker_id not in self._cluster.metadata.view.nodes:
             self._cluster.metadata.request_refresh()
-            self._pause(state)  # another request would have the same response
+            self._pause(state)  # another request would get the same response
             return
         until_ms = now_ms + self._cluster.config.metadata_max_age_ms
         self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)

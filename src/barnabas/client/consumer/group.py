@@ -292,7 +292,7 @@ class Group:
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
-        """Call the listener, for at most max.poll.interval.ms, which is the limit between polls.
+        """Call the listener, for max.poll.interval.ms at most, the longest time between polls.
 
         As in the Java client, a member leaves the group if its listener hangs.
         """
@@ -363,8 +363,8 @@ class Group:
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)
-            # A topic that is missing from the metadata may only be without a leader for a moment.
-            # This is not a change.
+            # A topic that is missing from the metadata may only be without a leader for a moment,
+            # which does not count as a change.
             if known is not None:
                 now = len(known.partitions)
             else:

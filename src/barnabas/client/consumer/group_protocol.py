@@ -60,7 +60,7 @@ GroupAssignment = dict[str, list[TopicPartition]]
 
 
 class StickyUserData(Message):
-    """Kafka's StickyAssignorUserData. The oldest form of it has no generation."""
+    """Kafka's StickyAssignorUserData. Its oldest form has no generation."""
 
     previous_assignment: list[TopicPartitions] = field(Array(TopicPartitions))
     generation: int = field(INT32, versions="1+", default=-1)
@@ -127,7 +127,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """Decode a member's partitions. Empty data is an empty list. Raises CorruptData."""
+    """Decode a member's partitions. Empty data means no partitions. Raises CorruptData."""
     if not data:
         return []
     _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)

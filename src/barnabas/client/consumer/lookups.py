@@ -63,8 +63,8 @@ class Lookups:
         Args:
             timestamps: ms since the epoch (UTC), by partition.
 
-        Returns the record's offset, timestamp and leader epoch; None if all records are older.
-        Errors are as for `beginning_offsets`.
+        Returns the record's offset, timestamp and leader epoch, or None if all records are older.
+        The errors are the same as for `beginning_offsets`.
         """
         wanted = {
             name: arguments.whole_number(timestamp_ms, "timestamps")

@@ -432,7 +432,7 @@ class Membership:
     # ---- leaving ----
 
     def abandon_join(self) -> None:
-        """Close the connection of an unanswered join: the broker reads no more requests from it."""
+        """Close the connection of an unanswered join, because the broker reads no more from it."""
         self._joins_at.hang_up(self._config.group_id)
 
     async def leave(self, reason: str) -> None:

@@ -1,6 +1,6 @@
 """Implements a consumer's polls, which return records as objects, bytes or tables.
 
-    poll -> auto commit -> rebalance if one is due -> buffered records, else fetch and wait
+    poll -> auto commit -> rebalance if one is due -> buffered records, or fetch and wait
 
 Only one poll runs at a time. Records are taken from the chunks that the fetcher has buffered.
 `_reading` is the chunk in use, from which an iteration takes records without polling for each of
@@ -61,7 +61,7 @@ class Polls(Lookups):
         self._credit = 0  # records that an iteration may take before its next poll
         self._has_started = False
         self._has_source = False  # true once anything has been subscribed to or assigned
-        self._is_closed = False  # no further polls
+        self._is_closed = False  # whether further polls are rejected
         self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
@@ -96,7 +96,7 @@ class Polls(Lookups):
             UnknownPartition: the topic has no partition with that number. Later polls read the
                 other partitions and keep looking for it.
             FencedInstanceId: another consumer now has its `group.instance.id`. Later polls also
-                raise it; otherwise, the two would keep taking the name from each other.
+                raise it; otherwise, the two would keep taking the id from each other.
             KafkaError: a permanent error of a partition, or one that keeps this consumer out of
                 its group.
             ClientClosed: the consumer was closed, earlier or by another task.
@@ -202,8 +202,8 @@ class Polls(Lookups):
 
         The columns are topic, partition (int32), offset (int64), timestamp (ms, UTC),
         timestamp_type (int32: 0 if set by the producer, 1 if set by the broker, -1 if there is
-        none), key and value (binary). With `with_headers`, there is also a column headers, a list
-        of structs of key and value.
+        none), key and value (binary). With `with_headers`, there is also a column named headers, a
+        list of structs of key and value.
 
         Like `poll`, this method takes part in rebalances and commits, and moves the positions past
         the records in the table. It returns whole fetches (up to `max.partition.fetch.bytes` per
@@ -212,7 +212,8 @@ class Polls(Lookups):
 
         Raises:
             MissingLibrary: pyarrow or numpy is not installed.
-            CorruptData: the positions stay where they were; `poll` returns the records before it.
+            CorruptData: data is damaged; the positions stay where they were, and `poll` returns the
+            records before the damage.
         """
         from barnabas.client.consumer.tables import ARROW, require, table_of
 
@@ -232,12 +233,12 @@ class Polls(Lookups):
     async def poll_pandas(
         self, timeout_ms: float = 0, *, with_headers: bool = False
     ) -> pd.DataFrame:
-        """Return the fetched records as a `pandas.DataFrame`. `poll_arrow` is faster for much data.
+        """Return the records as a `pandas.DataFrame`. `poll_arrow` is faster for large results.
 
         The columns and their dtypes are topic (object, str; pandas 3: str), partition (int32),
         offset (int64), timestamp (datetime64[ms, UTC]), timestamp_type (int32), key and value
-        (object, bytes or None). With `with_headers`, there is also a column headers (object: an
-        array of dicts with key and value, or None if a record has no headers). The index numbers
+        (object, bytes or None). With `with_headers`, there is also a column named headers (object:
+        an array of dicts with key and value, or None if a record has no headers). The index numbers
         the rows.
 
         Raises:
@@ -304,9 +305,9 @@ class Polls(Lookups):
             self._group.poll_ended()
 
     async def _take_or_wait(self, take: Callable[[], T], deadline_ms: int) -> T:
-        # A poll may be served entirely from the buffers. A turn of the loop sends the fetches
-        # started by the last poll, so that the broker works while the user processes records, and
-        # lets heartbeats run.
+        # A poll may be served entirely from the buffers. One turn of the event loop sends the
+        # fetches started by the last poll, so that the broker works while the user processes
+        # records, and lets heartbeats run.
         await asyncio.sleep(0)
         while True:
             self._cluster.tasks.check()

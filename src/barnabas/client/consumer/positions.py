@@ -84,7 +84,7 @@ class Positions:
             if state.sought_in == state.generation:
                 continue  # under way
             # The coordinator stores the group's offset; the leader, which may have to be found
-            # first, reports both ends of the log. With auto.offset.reset=none, nobody is asked
+            # first, reports both ends of the log. With auto.offset.reset=none, no broker is asked
             # (CO-5).
             sought = _Sought(state, state.generation)
             leader = self._cluster.metadata.view.leader(state.topic_partition)
@@ -201,7 +201,7 @@ class Positions:
         self._pause(state)
 
     def _resume(self) -> None:
-        """End the backoff of partitions whose topics did not exist: new metadata has arrived."""
+        """End the backoff of partitions without a topic, because new metadata has arrived."""
         for state in self._waiting:
             state.not_before_ms = 0
         if self._waiting:

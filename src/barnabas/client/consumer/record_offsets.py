@@ -17,7 +17,7 @@ from barnabas.client.errors import Unreachable
 from barnabas.types import TopicPartition
 
 _POLL_MS: Final = 500
-_SILENT_POLLS: Final = 120  # polls without records: a minute
+_SILENT_POLLS: Final = 120  # this many polls without records take a minute
 
 
 class Span(NamedTuple):
@@ -80,11 +80,12 @@ async def read_spans(
 async def last_records(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], count: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each range's `count`-th last record, or its start if it has fewer.
+    """Return the offset of each range's `count`-th last record.
 
-    The partition is read backwards, in ranges that double in size until they contain enough
-    records, so the cost of a long tail of aborted records is proportional to its length. The
-    assignment and the errors are the same as for `record_offsets`.
+    If a range has fewer records, its start is returned. The partition is read backwards, in ranges
+    that double in size until they contain enough records, so the cost of a long tail of aborted
+    records is proportional to its length. The assignment and the errors are the same as for
+    `record_offsets`.
     """
     starts: dict[TopicPartition, int] = {}
     missing = dict.fromkeys(spans, count)

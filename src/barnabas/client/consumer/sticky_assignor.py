@@ -5,7 +5,7 @@ unassigned partition is given to the subscriber with the fewest partitions; part
 possible owners come first. Finally, partitions are moved for as long as this makes the distribution
 more even, if necessary along a chain of members: A may have to give to B, which shares a topic with
 it, so that B can give to C. Once there is no chain from a member to another member with at least
-two partitions fewer, no assignment is more even (a semi-matching without a cost-reducing path is
+two fewer partitions, no assignment is more even (a semi-matching without a cost-reducing path is
 optimal). The result is therefore balanced for any combination of subscriptions.
 """
 
@@ -94,10 +94,11 @@ class _Distribution:
         """Give each partition without an owner to the subscriber with the fewest (AS-4)."""
         taken = {partition for held in self.held for partition in held}
         # Keep one heap, ordered by number of partitions, for each set of subscribers. The numbers
-        # only grow: an outdated entry is too low, so it surfaces early enough to be corrected.
+        # only grow, so an outdated entry is too low and reaches the top early enough to be
+        # corrected.
         heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        # Topics with few subscribers come first: those with more can even out the imbalance left
-        # behind.
+        # Topics with few subscribers come first, because topics with more subscribers can even out
+        # the remaining imbalance.
         by_choice = sorted(self._topics, key=lambda topic: (len(self._subscribers[topic]), topic))
         for topic in by_choice:
             subscribers = self._subscribers[topic]
@@ -130,8 +131,8 @@ class _Distribution:
                 return
             chain, reached = self._chain(giver)
             if not chain:
-                # All reachable members have as many partitions as the giver, or one fewer. They are
-                # final: no member with fewer partitions will find a taker among them.
+                # All reachable members have as many partitions as the giver, or one fewer. Their
+                # numbers are final, because no member with fewer partitions will give them any.
                 settled |= reached
             for source, topic, target in chain:
                 partition = self._shelves[source].take(topic, target)
@@ -140,11 +141,12 @@ class _Distribution:
                 self.held[target][partition] = None
 
     def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
-        """Return the chain from `giver` that moves the fewest kept partitions, and who was reached.
+        """Return the chain from `giver` that moves the fewest kept partitions.
 
-        Chains are searched in the order of their cost. Moving a partition costs 0 if the partition
-        is new to its holder, otherwise 1. Topics are nodes of the graph as well, because a member
-        can give a partition of a topic to any subscriber of the topic.
+        Also returns the members that the search has reached. Chains are searched in the order of
+        their cost. Moving a partition costs 0 if the partition is new to its holder, otherwise 1.
+        Topics are nodes of the graph as well, because a member can give a partition of a topic to
+        any subscriber of the topic.
         """
         limit = len(self.held[giver]) - 2
         direct = self._direct(giver, limit)

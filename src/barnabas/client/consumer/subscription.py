@@ -70,7 +70,7 @@ class Subscription:
         self._wanted: frozenset[str] = frozenset()  # the topics subscribed to by name
         if isinstance(topics, re.Pattern):
             if not isinstance(topics.pattern, str):
-                raise TypeError("topics: a pattern of text, not of bytes")
+                raise TypeError("topics: must be a pattern of text, not of bytes")
             self.pattern = topics
             return
         if isinstance(topics, str):

@@ -56,7 +56,7 @@ class Truncation:
                 continue  # the user called seek, or the leader changed
             answer = answers.get(state.topic_partition)
             if not is_able:
-                state.is_doubtful = False  # as in logs from before leader epochs
+                state.is_doubtful = False  # as for logs older than leader epochs
             elif answer is None or answer.error_code:
                 self._on_error(state, 0 if answer is None else answer.error_code)
             else:

@@ -53,7 +53,7 @@ class LagLooker:
         patience_ms: int,
         most: int,
     ) -> None:
-        """`patience_ms` has the same meaning as for `judge`, and `most` as for `UnreadReader`."""
+        """`patience_ms` is described in `judge`, and `most` in `UnreadReader`."""
         self._admin = Admin(servers, **options)
         self._consumer = Consumer(
             bootstrap_servers=servers,
@@ -69,7 +69,7 @@ class LagLooker:
         self._clock: Clock = SystemClock()
         self._histories: dict[tuple[str, TopicPartition], History] = {}
         self._read: dict[_Range, Unread] = {}
-        self._given_up: dict[_Range, tuple[int, str]] = {}  # ranges with errors: time and reason
+        self._given_up: dict[_Range, tuple[int, str]] = {}  # failed ranges: time and reason
         self.looked_at_ms = 0  # by the wall clock
 
     async def __aenter__(self) -> LagLooker:

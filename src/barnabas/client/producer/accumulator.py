@@ -109,7 +109,7 @@ class Accumulator:
         self._most_in_flight = config.max_in_flight_requests_per_connection
         if config.enable_idempotence:
             # A sixth batch in flight would make the broker forget the first, which it could not
-            # recognise if repeated (PR-6).
+            # recognise if it were repeated (PR-6).
             self._most_in_flight = min(self._most_in_flight, _REMEMBERED_BATCHES)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}  # partitions with a waiting batch
@@ -264,7 +264,8 @@ class Accumulator:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
         queue.acknowledge(batch)
-        # The broker rejects gaps: if a batch is stored, so are all with earlier sequences.
+        # The broker rejects gaps, so if a batch is stored, all batches with earlier sequences are
+        # too.
         stored = queue.take_stored()
         self._resolve(queue)
         for older in stored:  # the response with its offset was lost
@@ -299,7 +300,7 @@ class Accumulator:
             # A batch that moved up while in flight was rejected for its old sequence, not the new
             # one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
-            # A batch older than an acknowledged one is stored, even if forgotten by the broker.
+            # A batch older than an acknowledged one is stored, even if the broker has forgotten it.
             if batch.is_out_of_order and batch.number < queue.last_acknowledged:
                 self.acknowledge(batch, -1, -1)
                 return
@@ -335,10 +336,10 @@ class Accumulator:
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
-            # This error is expected for a batch behind one that was rejected or must be retried,
-            # and if the broker remembers only younger batches. Otherwise, its state and ours
-            # differ, and a new identity is needed. The error ends a transaction, which cannot
-            # change its identity halfway.
+            # This error is expected for a batch behind one that was rejected or must be retried. It
+            # is also expected if the broker remembers only younger batches. Otherwise, its state
+            # and ours differ, and a new identity is needed. The error ends a transaction, which
+            # cannot change its identity halfway.
             if self._is_out_of_step(batch, queue, error):
                 self._lose_sequences(queue)
                 return not self.is_transactional

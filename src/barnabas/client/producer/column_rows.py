@@ -42,7 +42,7 @@ class ColumnRows(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
-        """Return the rows of these columns; `timestamps_ms` is one number for all rows or for each.
+        """Return the rows of these columns; `timestamps_ms` is one number for all, or one per row.
 
         Raises TypeError, ValueError or MessageTooLarge, which name the argument and the row.
         """
@@ -93,7 +93,7 @@ class ColumnRows(NamedTuple):
             yield partition, self.take(order[first:end])
 
     def batches(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        """Yield all rows in batches of at most `batch_size` bytes, but at least one record each."""
+        """Yield all rows in batches of at most `batch_size` bytes, or of one larger record."""
         first = 0
         for end in _cuts(self.sizes(), _SLICE_BYTES, _MOST_SLICE_ROWS):
             yield from self.part(first, end)._encode(batch_size, codec)
@@ -132,7 +132,9 @@ def whole_numbers(given: Any, count: int, argument: str) -> Integers:
             f"{argument}: {counted(len(numbers), 'row')}, but {counted(count, 'value')}"
         )
     if count and int(numbers.min()) < 0:
-        raise ValueError(f"{argument}: row {int(numbers.argmin())} is {numbers.min()}, negative")
+        raise ValueError(
+            f"{argument}: row {int(numbers.argmin())} is {numbers.min()}, which is negative"
+        )
     return numbers.astype(np.int64)
 
 
@@ -141,7 +143,7 @@ def _sequence(numbers: Integers | range) -> Sequence[int]:
 
 
 def _cuts(sizes: Integers, limit: int, most_rows: int = 2**31) -> Iterator[int]:
-    """Yield the end of each part. A part has at most `limit` bytes, but at least one row."""
+    """Yield the end of each part. A part has at most `limit` bytes, or a single larger row."""
     sums = np.cumsum(sizes)
     first, before = 0, 0
     while first < len(sizes):

@@ -103,7 +103,7 @@ class Growth:
         self._absent: dict[tuple[str, int], int] = {}
 
     async def wait_for(self, topic: TopicView, partition: int) -> TopicView:
-        """Return the topic once it has the partition. Raises UnknownPartition if it has not.
+        """Return the topic once it has the partition. Raises UnknownPartition otherwise.
 
         The caller sets a time limit, because it is possible that no broker answers.
         """
@@ -265,7 +265,7 @@ class Intake:
 
     def check_plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
         """Check a value and a key, as `check` does. Returns None if `check` has to decide."""
-        # This method only accepts. Leave any other record to `check`, which raises the errors.
+        # This method only accepts records. Leave all others to `check`, which raises the errors.
         if not self._joins or not self.is_running or self.tasks.error is not None:
             return None
         if self.transactions is not None and not self.transactions.is_open:
@@ -303,8 +303,8 @@ class Intake:
             self.on_refused(error, record)
             raise
         if delivery.index == 0:
-            # After starting a new batch, let the sender send the previous one: a caller that never
-            # waits would otherwise keep it from running until the buffer is full.
+            # After starting a new batch, let the sender send the previous one. Otherwise, a caller
+            # that never waits would keep the sender from running until the buffer is full.
             await asyncio.sleep(0)
         return delivery
 

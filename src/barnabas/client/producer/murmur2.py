@@ -23,7 +23,7 @@ def murmur2(data: bytes) -> int:
         word = (word ^ word >> 24) * _M & _MASK
         hashed = hashed * _M & _MASK ^ word
     tail = data[whole << 2 :]
-    # The algorithm switches over 3, 2 or 1 remaining bytes, which form one little-endian number.
+    # The 3, 2 or 1 remaining bytes, if any, form one little-endian number.
     if tail:
         hashed = (hashed ^ int.from_bytes(tail, "little")) * _M & _MASK
     hashed = (hashed ^ hashed >> 13) * _M & _MASK

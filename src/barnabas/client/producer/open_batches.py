@@ -1,7 +1,7 @@
 """Implements the fast path: a record joins an open batch without any decision.
 
     send --> join --> the open batch of its topic, or of its key's partition
-               `--> None: to `Intake`, which decides, and may open the batch for those that follow
+               `--> None: to `Intake`, which decides, and may open the batch for later records
 
 When `Intake` decides to append a record to a batch, it opens the batch. The batch stays open for as
 long as the same decision would be made again: for records without a key, until the partitioner
@@ -94,8 +94,8 @@ class OpenBatches:
         if not batch.limit_bytes:
             return  # another batch is queued behind it
         topic, partition = batch.topic_partition
-        # A custom partitioner must be called for each record: only it can tell where the next one
-        # goes.
+        # A custom partitioner must be called for each record, because only the partitioner can tell
+        # where the next record goes.
         if not self._partitioner.is_custom:
             self._by_partition[topic, partition] = batch
         stays_bytes = self._partitioner.stays_bytes(topic) if is_free else 0

@@ -19,7 +19,7 @@ from barnabas.records.varint import VARINTS
 
 _MOST_RECORDS: Final = 16_384  # offset deltas are cached up to this number
 _MOST_SIZES: Final = 4_096
-_FEWEST: Final = 8  # average records per timestamp that pay off
+_FEWEST: Final = 8  # with fewer records per timestamp, this does not pay off
 
 
 class OpenRecords:
@@ -136,8 +136,8 @@ class SealedRecords:
 
 
 class _ValueSizes(dict[int, bytes]):
-    """Maps the size of a value to the bytes between offset delta and value: no key, and
-    the size.
+    """Maps the size of a value to the bytes between the offset delta and the value: the code for a
+    missing key, and the size.
     """
 
     def __missing__(self, size_bytes: int) -> bytes:

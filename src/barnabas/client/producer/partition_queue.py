@@ -143,7 +143,7 @@ class PartitionQueue:
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
         """Put the batch back in its old place, to be retried at `not_before_ms` at the earliest."""
         if not batch.is_out_of_order:
-            # Rejections count only if every sent batch was rejected, and this one had another
+            # Rejections count only if every sent batch was rejected, but this one had another
             # error.
             self._forget_refusals()
         self.settling = True
@@ -184,8 +184,8 @@ class PartitionQueue:
         self.settling = True
         if batch.base_sequence >= 0:
             # Its sequences become free. The batches in flight behind it also move up: the broker
-            # rejects them under the sequences they were sent with, and they are retried with the
-            # new ones.
+            # rejects them under the sequences they were sent with, and they are retried with their
+            # new sequences.
             for later in (*self.in_flight, *self.waiting):
                 if later.base_sequence >= 0 and later.number > batch.number:
                     moved_up = (later.base_sequence - batch.record_count) % SEQUENCE_LIMIT
@@ -198,7 +198,7 @@ class PartitionQueue:
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
-        """Return whether all sent batches were rejected as out of order, with this one the last.
+        """Return whether all sent batches, this one last, were rejected as out of order.
 
         As long as one batch has no response, its response may show that the leader has them all.
         """
@@ -231,6 +231,6 @@ class PartitionQueue:
 
     def _land(self, batch: ProducerBatch) -> None:
         self.in_flight.remove(batch)
-        # With the last response, retries can start, in order and before new batches.
+        # After the last response, retries can start, in order and before new batches.
         if not self.in_flight:
             self.settling = False

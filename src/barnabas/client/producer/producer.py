@@ -52,8 +52,8 @@ class Producer:
     that is unknown or invalid raises ConfigError.
 
     Use it as `async with Producer(...)`, or between `start` and `close`. If the event loop ends
-    before the producer is closed, it continues to send accepted records for up to five seconds, and
-    a line on stderr reports how many remain unsent.
+    before the producer is closed, the producer continues to send accepted records for up to five
+    seconds, and a line on stderr reports how many remain unsent.
 
     Example::
 
@@ -242,8 +242,8 @@ class Producer:
 
         `group` should be `Consumer.group_metadata()`, so that the commit is rejected if the
         consumer has been removed from the group. This check is skipped if only a group id is
-        passed. Raises the errors of `commit_transaction`. If a partition does not exist, raises
-        UnknownTopicOrPartition after a second.
+        passed. Raises the errors of `commit_transaction`. Raises UnknownTopicOrPartition after a
+        second if a partition does not exist.
         """
         await self._required_transactions().send_offsets(offsets, group)
 
@@ -346,7 +346,7 @@ class Producer:
             on_delivery: called with a BatchDelivery on the producer's loop for each batch that has
                 its outcome, instead of a Delivery per record; this takes less memory and time.
 
-        Returns the Deliveries in order, or None if there is `on_delivery`. Raises the errors of
+        Returns the Deliveries in order, or None if `on_delivery` is given. Raises the errors of
         `send`; the records before the rejected record are sent.
 
         Example::
@@ -372,15 +372,15 @@ class Producer:
 
         Args:
             topic: the topic's name.
-            values, keys: bytes or text (sent as UTF-8) and nulls: Arrow arrays, pandas or polars
+            values, keys: bytes, text (sent as UTF-8) or nulls, in Arrow arrays, pandas or polars
                 Series, numpy arrays, or lists. Keys choose the partitions, as in `send`.
-            partition: one number for all, or one per row; None: chosen by the partitioner.
-            timestamps_ms: one number for all, or one per row; None: now.
+            partition: one number for all rows, or one per row; None: chosen by the partitioner.
+            timestamps_ms: one number for all rows, or one per row; None: now.
             on_delivery: called with each BatchDelivery on the producer's loop.
 
         Returns a BatchDelivery for each batch once all rows are queued. The batches have
         `batch.size` bytes; a size of 256 KiB or more is much faster than the default. With your own
-        serializers, interceptors or partitioner, it is as slow as `send_many`.
+        serializers, interceptors or partitioner, this method is as slow as `send_many`.
 
         Raises the errors of `send`. If the rows themselves are invalid, the error is raised before
         any row is sent. Raises ConfigError if numpy is not installed.

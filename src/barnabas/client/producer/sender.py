@@ -93,7 +93,7 @@ class Sender:
         self._wake = asyncio.Event()
         self._requests: dict[int, int] = {}  # broker id -> Produce requests in flight
         self._connecting: dict[int, asyncio.Task[None]] = {}
-        self._retries = RetryLog()  # of partitions' failures
+        self._retries = RetryLog()  # for failures of partitions
         self._no_id = RetryLog(MOMENT_MS)
         self._task: asyncio.Task[None] | None = None
         self._is_closing = False
@@ -152,15 +152,15 @@ class Sender:
             now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)
             if expired:
-                # Log a single line, no matter how many records expire together: each record's error
-                # describes its batch.
+                # Log a single line, no matter how many records expire together, because each
+                # record's error describes its batch.
                 _log.warning("%s", expired[0].error)
             if self._accumulator.needs_producer_id and not await self._identify():
                 continue
             next_ms = self._send_ready(now_ms)
             timer = None
             if next_ms is not None:
-                # Twice as fast as asyncio.timeout, and this runs for each batch.
+                # This is twice as fast as asyncio.timeout, and it runs for each batch.
                 timer = loop.call_later(max(next_ms - now_ms, 1) / 1000, self.wake)
             await self._wake.wait()
             if timer is not None:
@@ -169,7 +169,7 @@ class Sender:
     # ---- identity ----
 
     async def _identify(self) -> bool:
-        """Get a producer id if needed and if nothing is in flight. Returns whether there is one."""
+        """Get a producer id if needed, once nothing is in flight. Returns whether there is one."""
         accumulator = self._accumulator
         if self._transactions is not None:
             # Only the coordinator may raise the epoch of a transactional id, so the transaction
@@ -178,8 +178,8 @@ class Sender:
             await self._wake.wait()
             return False
         if accumulator.in_flight_count or not accumulator.unfinished_batches:
-            # Responses in transit belong to the old identity; without records, no new one is
-            # needed.
+            # Responses in transit belong to the old identity. If there are no records, no new
+            # identity is needed.
             await self._wake.wait()
             return False
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)

@@ -56,7 +56,7 @@ class TransactionScope:
             raise
 
     async def _abort_after(self, error: BaseException) -> None:
-        """Abort any open transaction. If this fails, the failure is only noted on `error`."""
+        """Abort any open transaction. If this fails, only add a note to `error`."""
         if self._transactions.state not in (State.OPEN, State.FAILED):
             return
         try:

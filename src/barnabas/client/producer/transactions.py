@@ -1,4 +1,4 @@
-"""Runs a producer's transactions one after another, each of them all or nothing (PR-7, KIP-98).
+"""Runs a producer's transactions one after another, each as a whole or not at all (PR-7, KIP-98).
 
     init: UNINITIALIZED -> READY        fences older producers of the same transactional id
     begin: READY -> OPEN                sends nothing
@@ -90,8 +90,8 @@ _log = logging.getLogger(__name__)
 _HIGHEST_ADD_PARTITIONS = 3  # higher versions are used between brokers
 # from this version, InitProducerId can raise a producer's existing epoch (KIP-360)
 _BUMP_FROM = 3
-# The previous transaction's markers are written within a few milliseconds. Retry quickly: many
-# small transactions should not lose a hundred milliseconds each.
+# The previous transaction's markers are written within a few milliseconds. Retry quickly, so that
+# many small transactions do not lose a hundred milliseconds each.
 _CONCURRENT_FIRST_MS, _CONCURRENT_MOST_MS = 2, 50
 
 # After this time, a partition unknown to the group's coordinator is reported. The Java client
@@ -511,7 +511,7 @@ class Transactions:
             await asyncio.sleep(pause_ms / 1000)
 
     async def close(self) -> None:
-        """Try to abort an open transaction. If this fails, the coordinator does so at a timeout."""
+        """Try to abort an open transaction. Otherwise, the coordinator does so after a timeout."""
         # Leave a committing transaction alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:

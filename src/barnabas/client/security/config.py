@@ -54,7 +54,8 @@ class SecurityConfig(NamedTuple):
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):
-                # The broker's option has our prefix: Kafka has none for revoked certificates.
+                # The broker's option has our prefix, because Kafka has no option for revoked
+                # certificates.
                 own = name == "ssl_crl_location"
                 value = value_of(_BROKERS_CRL if own else name.replace("_", "."))
                 text = ",".join(value) if isinstance(value, list) else value
@@ -73,12 +74,13 @@ class SecurityConfig(NamedTuple):
 
             check_login(self)
             return
-        # SASL options without SASL are an error: the user believes that the client authenticates.
+        # SASL options without SASL are an error, because the user believes that the client
+        # authenticates.
         for name, value in zip(self._fields, self, strict=True):
             is_tuning = name.startswith("sasl_login_refresh_")
             if name.startswith("sasl_") and not is_tuning and value != self._field_defaults[name]:
                 raise ConfigError(
-                    f"{name.replace('_', '.')} is set, and security.protocol is "
+                    f"{name.replace('_', '.')} is set, but security.protocol is "
                     f"{self.security_protocol}, which has no authentication; set it to SASL_SSL or "
                     "SASL_PLAINTEXT, or remove the option"
                 )

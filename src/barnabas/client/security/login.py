@@ -139,7 +139,7 @@ def _user(config: SecurityConfig) -> tuple[str, str, bool]:
         raise ConfigError(f"{_JAAS}: the option {error} is missing") from None
     is_token = module.options.get("tokenauth", "").lower() == "true"
     if is_token and config.sasl_mechanism == PLAIN:
-        raise ConfigError(f"{_JAAS}: tokenauth is for SCRAM, and sasl.mechanism is PLAIN")
+        raise ConfigError(f"{_JAAS}: tokenauth is for SCRAM, but sasl.mechanism is PLAIN")
     return user, password, is_token
 
 

@@ -37,7 +37,7 @@ Method = Callable[Concatenate["SyncConsumer", P], T]
 
 
 def _alone(method: Method[P, T]) -> Method[P, T]:
-    """Reject a second thread while one is inside. A listener may re-enter from the same thread."""
+    """Reject a second thread during a call. Listeners may make calls in the same thread."""
 
     @wraps(method)
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -73,7 +73,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         super().__init__(Consumer(bootstrap_servers, **options))
         self._user = UserThread(self._thread)
         self._use = threading.RLock()
-        self._finished: deque[Callable[[], None]] = deque()  # due callbacks of commits
+        self._finished: deque[Callable[[], None]] = deque()  # commit callbacks that are due
 
     def __repr__(self) -> str:
         return f"<Sync{repr(self._client).removeprefix('<')}"

@@ -86,18 +86,18 @@ class SyncProducer(BlockingClient[Producer]):
 
         Args:
             topic: the topic's name.
-            value: bytes or None (a tombstone); with a `value.serializer` whatever that takes.
+            value: bytes or None (a tombstone); with a `value.serializer`, whatever it takes.
             key: bytes or None, or what the `key.serializer` takes. A key chooses the partition.
             partition: the partition's number; None: chosen by the partitioner.
             timestamp_ms: milliseconds since the epoch; None: now.
             headers: pairs of a name and bytes, text (sent as UTF-8) or None; or a mapping.
-            on_delivery: called with the SyncDelivery once the outcome is known, on a thread for
-                callbacks; see `SyncDelivery.add_done_callback`.
+            on_delivery: called with the SyncDelivery once the outcome is known, in the callback
+                thread; see `SyncDelivery.add_done_callback`.
 
         Raises:
-            ValueError, TypeError: an invalid argument, which the message names.
-            SerializationError: a serializer cannot convert key or value.
-            MessageTooLarge: more than `max.request.size`.
+            ValueError, TypeError: an argument is invalid; the message names it.
+            SerializationError: a serializer cannot convert the key or value.
+            MessageTooLarge: the record is larger than `max.request.size`.
             BufferFull: there was no room within `max.block.ms`.
             ClientClosed: the producer is closed.
 
@@ -142,8 +142,8 @@ class SyncProducer(BlockingClient[Producer]):
 
         Args:
             records: any iterable of ProducerRecord; consumed as room allows.
-            on_delivery: called with a BatchDelivery on a thread for callbacks, for each batch that
-                has its outcome, instead of a Delivery per record, which takes less memory and time.
+            on_delivery: called with a BatchDelivery in the callback thread, for each batch that has
+                its outcome, instead of a Delivery per record, which takes less memory and time.
 
         Returns the Deliveries, or None with `on_delivery`. Before `flush`, only `done()` can be
         called on a Delivery; after `flush`, its result is available. A rejected record raises an
@@ -202,7 +202,7 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._send_batch(topic_partition, batch))
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Return a topic's partition numbers, as brokers report them. Raises as `send` does."""
+        """Return a topic's partition numbers from the brokers. Raises the errors of `send`."""
         return self._thread.run(self._client.partitions_for(topic))
 
     def available_partitions_for(self, topic: str) -> list[int]:

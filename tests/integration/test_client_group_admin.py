@@ -150,7 +150,7 @@ def test_transactions_are_listed_described_and_fenced(servers: str) -> None:
             assert described.started_at_ms > 0
             assert listing in await admin.list_transactions(producer_ids=[listing.producer_id])
             assert await admin.list_transactions(producer_ids=[1 << 40]) == []
-            with pytest.raises(ValueError, match="not a state of transactions: Sleeping"):
+            with pytest.raises(ValueError, match="not a transaction state: Sleeping"):
                 await admin.list_transactions(states=["Sleeping"])
             await admin.fence_producers([topic])
             with pytest.raises(ProducerFenced):

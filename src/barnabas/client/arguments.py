@@ -78,7 +78,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
         partition = whole_number(partition, "partition", most=INT32_MAX)
     if timestamp_ms is not None:
         timestamp_ms = whole_number(timestamp_ms, "timestamp_ms")
-    # This default costs nothing: an empty tuple is a constant.
+    # This default costs nothing, because an empty tuple is a constant.
     pairs = () if type(given) is tuple and not given else headers(given)
     size_bytes = record_size_bound(key, value, pairs)
     checked: CheckedRecord = _new_tuple(
@@ -133,7 +133,9 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
     checked = []
     for pair in several(value, "headers"):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(f"headers: each must be a pair of name and value, not {_kind(pair)}")
+            raise TypeError(
+                f"headers: each must be a pair of a name and a value, not {_kind(pair)}"
+            )
         name, content = pair
         if not isinstance(name, str):
             raise TypeError(f"headers: a header's name must be text, not {_kind(name)}")
@@ -236,7 +238,7 @@ def _utf8(value: str, argument: str) -> bytes:
         return value.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{argument}: {value[error.start]!r} at {error.start} cannot be encoded in UTF-8 "
+            f"{argument}: {value[error.start]!r} at index {error.start} cannot be encoded in UTF-8 "
             "(a lone surrogate)"
         ) from None
 

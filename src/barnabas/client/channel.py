@@ -236,7 +236,7 @@ class Channel:
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         now_ms = self._clock.monotonic_ms()
-        # Check at the next request, not on a timer: an idle connection needs no new session
+        # Check at the next request, not on a timer, because an idle connection needs no new session
         # (KIP-368).
         if self._log_in_at_ms is not None and now_ms >= self._log_in_at_ms:
             self._begin_again()
@@ -326,7 +326,7 @@ class Channel:
         for parts in held:
             self._connection.write(parts)
 
-    # ---- answers ----
+    # ---- handling responses ----
 
     def _make_connection(self) -> Connection:
         return Connection(self, max_frame_bytes=_MAX_RESPONSE_BYTES, memory=self._memory)
@@ -362,7 +362,7 @@ class Channel:
         """Do nothing: each response has already been delivered."""
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        """Fail the pending requests: the connection was closed by the broker or by the network."""
+        """Fail the pending requests, because the broker or the network closed the connection."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
         if error is None:
             reason += self._other_protocol()
@@ -422,8 +422,8 @@ class Channel:
         if not self._pending:
             return
         now_ms = self._clock.monotonic_ms()
-        # The request that timed out need not be the oldest: a request with a short timeout may
-        # follow a join that waits for minutes.
+        # The request that timed out need not be the oldest, because a request with a short timeout
+        # may follow a join that waits for minutes.
         first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
         if first.deadline_ms <= now_ms:
             self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))
@@ -432,7 +432,7 @@ class Channel:
 
 
 def _answer_version(pending: _Pending, frame: memoryview) -> int:
-    """Return the version in which a response is encoded: the request's version, with one exception.
+    """Return the version in which a response is encoded, which is usually the request's version.
 
     A broker that does not support the version of our ApiVersions request answers in version 0.
     Error 35 is then the first field after the correlation id (KIP-511).

@@ -277,7 +277,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
     """
     if not isinstance(bootstrap_servers, str | list | tuple):
         kind = type(bootstrap_servers).__name__
-        raise ConfigError(f"bootstrap.servers: must be text or a list of texts, not {kind}")
+        raise ConfigError(f"bootstrap.servers: must be text or a list of strings, not {kind}")
     texts = (
         bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else bootstrap_servers
     )
@@ -347,7 +347,7 @@ def _fits_the_wire(text: str) -> bool:
 
 def _convert(value: Any, default: Any) -> Any:
     """Return the value converted to the type of the default, or None if that is not possible."""
-    # Check bool first: a bool is an int in Python.
+    # Check bool first, because a bool is an int in Python.
     if isinstance(default, bool):
         if isinstance(value, str):
             return {"true": True, "false": False}.get(value.strip().lower())

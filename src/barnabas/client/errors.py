@@ -27,15 +27,15 @@ class Unreachable(BarnabasError):
 
 
 class ConnectionLost(Unreachable):
-    """The connection failed, or ended before the response to a request: the outcome is unknown."""
+    """The connection failed, or ended before the response to a request. The outcome is unknown."""
 
 
 class CorruptAnswer(ConnectionLost, CorruptData):
-    """A response could not be decoded, so the connection was closed: the outcome is unknown."""
+    """A response could not be decoded, so the connection was closed. The outcome is unknown."""
 
 
 class NoAnswer(Unreachable):
-    """No response arrived within `request.timeout.ms`: the outcome is unknown."""
+    """No response arrived within `request.timeout.ms`. The outcome is unknown."""
 
 
 class NoBrokersAvailable(Unreachable):

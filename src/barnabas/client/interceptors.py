@@ -5,8 +5,8 @@
     both: close()
 
 An interceptor has at least one of the methods for its kind of client. Interceptors are called in
-the order in which the option lists them, and each receives the result of the previous one. If an
-interceptor raises an error, the error is logged and the record stays as it was.
+the order in which `interceptor.classes` lists them, and each receives the result of the previous
+one. If an interceptor raises an error, the error is logged and the record stays as it was.
 """
 
 from __future__ import annotations

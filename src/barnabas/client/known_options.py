@@ -2,7 +2,7 @@
 
 A config file may be shared by several programs, so a command accepts the options of every client
 and silently ignores those that it does not use. It warns only about names that no client of Kafka
-3.9 knows: such a name is probably a typing error, which leaves the intended option at its default.
+3.9 knows. Such a name is probably a typing error, which leaves the intended option at its default.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ from barnabas.shielded import again
 # Brokers without this version may return an old leader epoch with a new leader.
 _EPOCHS_VERSION = 9
 _CREATION_VERSION = 4  # earlier versions of Metadata always create unknown topics
-# After this time, a topic is reported as unknown: a new topic reaches all brokers much sooner, and
-# waiting max.block.ms for a mistyped name is useless.
+# After this time, a topic is reported as unknown, because a new topic reaches all brokers much
+# sooner, and waiting max.block.ms for a mistyped name is useless.
 _UNKNOWN_TOPIC_MS = 1_000
 _UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
 _LEAST_PAUSE_MS = 20  # between two lookups of a topic, whatever the backoff is
@@ -143,7 +143,7 @@ class Metadata:
                 self._wanted[topic] = None
 
     def hold(self, topics: Iterable[str], *, create: bool = False) -> None:
-        """Hold these topics: they do not become idle, and are requested until they exist.
+        """Hold these topics, so that they do not become idle and are requested until they exist.
 
         Topics that were held before are no longer held.
         """
@@ -220,8 +220,8 @@ class Metadata:
         """Return the topic once it is known. Raises the topic's error after `unknown_until_ms`."""
         pause_ms = 0
         while True:
-            # Repeat this in each iteration: another caller that gives up makes the client forget
-            # the topic.
+            # Repeat this in each iteration, because another caller that gives up makes the client
+            # forget the topic.
             self.track([name], create=create)
             self._urgent.set()
             view = await self.refresh()
@@ -286,7 +286,8 @@ class Metadata:
                 self._config.retry_backoff_max_ms,
                 self._random,
             )
-            # Refreshes on demand also back off: a leaderless topic would cause a storm of requests.
+            # Refreshes on demand also back off. Otherwise, a leaderless topic would cause a storm
+            # of requests.
             wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
             if wait_ms > 0:
                 await self._back_off(wait_ms)
@@ -366,7 +367,7 @@ class Metadata:
             self._wake.set()
         self._looked_at_ms = self._clock.monotonic_ms()
 
-    # ---- asking ----
+    # ---- sending requests ----
 
     async def _sleep(self, until_ms: int) -> None:
         """Sleep until a refresh is requested or until this time."""

@@ -54,7 +54,7 @@ class OffsetFinder:
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
 
         async def attempt() -> None:
-            # Leaders fail independently: request only partitions without a result.
+            # Leaders fail independently, so request only partitions without a result.
             missing = {tp: at for tp, at in timestamps.items() if tp not in found}
             by_leader = await self._by_leader(missing, timeout_ms)
             answers = await asyncio.gather(

@@ -71,7 +71,7 @@ class Pool:
             slot.attempt.add_done_callback(retrieve_error)
         attempt = slot.attempt
         try:
-            # Shield the attempt: other callers may also be waiting for it.
+            # Shield the attempt, because other callers may also be waiting for it.
             return await shielded(attempt)
         except asyncio.CancelledError:
             if self._closed and attempt.cancelled():

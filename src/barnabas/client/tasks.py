@@ -2,7 +2,7 @@
 
 A task handles expected errors itself. An unexpected error ends the task and is logged once. The
 listeners then fail all waiting callers, and all records that have no outcome yet, with this error
-as the cause. The client can no longer be used: every call raises an error.
+as the cause. The client can no longer be used, and every call raises an error.
 """
 
 from __future__ import annotations

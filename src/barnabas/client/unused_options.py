@@ -84,7 +84,7 @@ SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
 
 def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options`, whose names have underscores, without those that have no effect here.
+    """Return `options` (names with underscores) without the options that have no effect here.
 
     Raises ConfigError if an option requires behaviour that is not supported.
     """

@@ -58,7 +58,7 @@ class StaleBrokerEpoch(KafkaError, code=77):
     """The broker has re-registered since this was sent."""
 
 
-# KIP-599: creating and deleting topics, adding partitions.
+# KIP-599: for creating and deleting topics, and adding partitions.
 class ThrottlingQuotaExceeded(KafkaError, code=89, retriable=True):
     """The quota for such requests is used up; wait and try again."""
 

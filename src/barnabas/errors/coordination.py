@@ -87,7 +87,7 @@ class GroupMaxSizeReached(KafkaError, code=81):
     """The group already has as many members as the broker allows."""
 
 
-# KIP-345: static members.
+# KIP-345: for static members.
 class FencedInstanceId(KafkaError, code=82):
     """Another member has taken over the same group instance id."""
 

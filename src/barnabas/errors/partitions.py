@@ -49,7 +49,7 @@ class NotEnoughReplicas(KafkaError, code=19, retriable=True):
     """Fewer replicas are in sync than acks=all requires; nothing was appended."""
 
 
-# The records stay in the log: consumers may see them, and a producer without idempotence that
+# The records stay in the log, so consumers may see them, and a producer without idempotence that
 # resends them writes them twice.
 class NotEnoughReplicasAfterAppend(KafkaError, code=20, retriable=True):
     """The records were appended, but fewer replicas are in sync than acks=all requires."""
@@ -131,7 +131,7 @@ class UnknownLeaderEpoch(KafkaError, code=75, retriable=True):
     """The leader epoch sent is newer than the broker's."""
 
 
-# KIP-110: zstd for a client whose version of Produce or Fetch is older than zstd support.
+# KIP-110: for zstd data and a client whose version of Produce or Fetch is older than zstd support.
 class UnsupportedCompressionType(KafkaError, code=76):
     """The version of the client's request does not support that compression type."""
 

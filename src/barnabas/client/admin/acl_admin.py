@@ -225,7 +225,7 @@ def _entry(acl: AclDescription | DeleteAclsMatchingAcl) -> AclEntry:
 
 
 def _known(kind: type[C], code: int) -> C:
-    # Do not skip the rule: an incomplete list would misrepresent what is protected.
+    # Do not skip the rule, because an incomplete list would misrepresent what is protected.
     try:
         return kind(code)
     except ValueError:

@@ -452,7 +452,7 @@ class Admin(
                 print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
-        # Send each broker a separate request: no other broker can report its configs.
+        # Send each broker a separate request, because no other broker can report its configs.
         described = {
             each: await self._configs.describe(
                 admin_arguments.resource(each), wanted, include_synonyms, include_documentation
@@ -493,7 +493,7 @@ class Admin(
             call = (DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse)
             try:
                 answer = await self._cluster.call_controller(*call)
-            except ConnectionLost:  # there is no controller: ask any broker
+            except ConnectionLost:  # there is no controller, so ask any broker
                 answer = await self._cluster.call_any(*call)
             check(answer.error_code, "describing the cluster", answer.error_message)
             return answer

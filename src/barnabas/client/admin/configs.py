@@ -174,7 +174,7 @@ class Configs:
         """Return the broker that must answer the request, or None if any broker can."""
         if resource.type == TOPIC or (resource.type == BROKER and not resource.name):
             return None
-        # Reject an invalid broker id: any other broker would answer about itself.
+        # Reject an invalid broker id, because any other broker would answer about itself.
         node = None
         if resource.name.isascii() and resource.name.isdigit():
             node = self._cluster.metadata.view.nodes.get(int(resource.name))

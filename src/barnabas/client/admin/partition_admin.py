@@ -181,7 +181,7 @@ class PartitionAdmin(AdminCalls):
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Raise NotController if it is among the codes: other errors do not depend on the broker."""
+    """Raise NotController if it is among the codes. Other errors do not depend on the broker."""
     # Any other error concerns a single topic or partition. The caller handles it.
     for code in codes:
         if code == NotController.code:

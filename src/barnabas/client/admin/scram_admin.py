@@ -1,6 +1,6 @@
 """Implements the part of `Admin` that lists and changes users' SCRAM credentials (KIP-554).
 
-The password never leaves this process: only its salted hash is sent to the brokers.
+The password never leaves this process, because only its salted hash is sent to the brokers.
 """
 
 from __future__ import annotations

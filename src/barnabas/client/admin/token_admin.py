@@ -76,7 +76,7 @@ class TokenAdmin(AdminCalls):
         renewers: str | Iterable[str] = (),
         max_lifetime_ms: int = -1,
     ) -> DelegationToken:
-        """Create a token with which clients authenticate as `owner` (default: this client's user).
+        """Create a token for clients to authenticate as `owner` (by default, this client's user).
 
         If `max_lifetime_ms` is -1, the token has the longest lifetime that the brokers allow.
         Raises DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client is not

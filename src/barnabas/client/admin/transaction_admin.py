@@ -52,7 +52,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.types import TopicPartition
 
-_FENCING_TIMEOUT_MS = 1  # of a transaction that is never started
+_FENCING_TIMEOUT_MS = 1  # timeout of a transaction that is never started
 
 
 class TransactionListing(NamedTuple):
@@ -133,7 +133,7 @@ class TransactionAdmin(AdminCalls):
             check(answer.error_code, f"listing transactions of {node}")
             if answer.unknown_state_filters:
                 unknown = ", ".join(answer.unknown_state_filters)
-                raise ValueError(f"not a state of transactions: {unknown}")
+                raise ValueError(f"not a transaction state: {unknown}")
             for each in answer.transaction_states:
                 found[each.transactional_id] = TransactionListing(
                     each.transactional_id, each.producer_id, each.transaction_state, node.node_id
@@ -248,7 +248,7 @@ class TransactionAdmin(AdminCalls):
             await self._persist(partial(self._fence, transactional_id))
 
     async def _fence(self, transactional_id: str) -> None:
-        # Act like a new producer with this id: the epoch rises, and the open transaction is
+        # Act like a new producer with this id, so that the epoch rises and the open transaction is
         # aborted.
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS

@@ -172,7 +172,7 @@ class AssignedPartition:
 def changes(
     before: Sequence[TopicPartition], after: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return the partitions in both lists, in the order of `before`, and those only in `after`."""
+    """Return the partitions in both lists, in the order of `before`, then those only in `after`."""
     owned, wanted = frozenset(before), frozenset(after)
     kept = [name for name in before if name in wanted]
     new = [name for name in after if name not in owned]

@@ -40,8 +40,8 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
         subscribers = subscribed.get(topic)
         if not subscribers:
             continue
-        # Topics are assigned separately, as in Kafka: with k topics, the first members receive up
-        # to k more partitions (AS-2).
+        # Topics are assigned separately, as in Kafka, so with k topics, the first members receive
+        # up to k more partitions (AS-2).
         share, rest = divmod(topics[topic], len(subscribers))
         start = 0
         for place, member in enumerate(subscribers):

@@ -123,7 +123,8 @@ class Consumer(Polls):
         return interceptor_classes(self._config.interceptor_classes, CONSUMER_METHODS)
 
     def _make_group(self) -> None:
-        # Not imported at the top: consumers without a group, such as Spark's, do not need it.
+        # Not imported at the top, because consumers without a group, such as Spark's, do not need
+        # it.
         from barnabas.client.consumer.commits import Commits
         from barnabas.client.consumer.group import Group
         from barnabas.client.coordinator import GROUP, CoordinatorFinder
@@ -168,7 +169,7 @@ class Consumer(Polls):
         self._has_ended = self._is_closed = True
         await self.interrupt()
         # Commit and leave while all connections are open. Then end the tasks in order, from the
-        # user's side towards the network: no task may outlive what it uses.
+        # user's side towards the network, because no task may outlive what it uses.
         try:
             with self._cluster.tasks.slow(
                 f"close is waiting for the coordinator of group {self._config.group_id!r}: at "
@@ -243,7 +244,7 @@ class Consumer(Polls):
         group = self._required_group()
         checked_listener(listener)
         if len(self._assignment) and not group.is_subscribed:
-            raise ValueError("partitions are assigned by hand: unsubscribe() first")
+            raise ValueError("partitions are assigned by hand; call unsubscribe() first")
         self._has_source = True
         exclude = self._config.exclude_internal_topics
         group.subscribe(Subscription(topics, listener, exclude_internal=exclude))
@@ -261,7 +262,7 @@ class Consumer(Polls):
     def assign(self, topic_partitions: arguments.Partitions) -> None:
         """Read these partitions from now on. Those that were already assigned keep their positions.
 
-        Other consumers do not affect this assignment: the `group.id` only determines where
+        Other consumers do not affect this assignment, because the `group.id` only determines where
         committed offsets are read and stored. A partition that cannot be read yet (its topic does
         not exist, or it has no leader) does not delay other partitions; the consumer logs a warning
         and keeps looking for it.
@@ -272,7 +273,7 @@ class Consumer(Polls):
         self._check_open()
         names = arguments.partitions([topic_partitions])
         if self._group is not None and self._group.is_subscribed:
-            raise ValueError("this consumer is subscribed: unsubscribe() first")
+            raise ValueError("this consumer is subscribed; call unsubscribe() first")
         if self._group is not None:
             self._group.reads_alone()
         self._has_source = True
@@ -332,7 +333,7 @@ class Consumer(Polls):
         """Return the position of each assigned partition, if known.
 
         Each position includes the leader epoch of the last record, as in `commit_sync()`. Pass the
-        result to `send_offsets_to_transaction`: a consumer that starts at the offset uses the epoch
+        result to `send_offsets_to_transaction`. A consumer that starts at the offset uses the epoch
         to detect a deposed leader, and then waits for the new leader (KIP-320).
         """
         from barnabas.client.consumer.commits import (

@@ -204,7 +204,7 @@ class Chunk:
                     strict=False,
                 )
                 found += map(_new_record, rows)
-                # The first batch may begin before the position: brokers send whole batches.
+                # The first batch may begin before the position, because brokers send whole batches.
                 if header.base_offset < self.offset:
                     del found[: self.offset - header.base_offset]
                 return

@@ -11,7 +11,7 @@ unreachable follower.
 
 `queued.max.messages.kbytes` limits the amount of data that has been fetched but not polled. Each
 request first reserves memory for the largest possible response. If there is not enough memory,
-nothing is fetched ahead. If the user is waiting, a fetch is sent in any case: to make room, data
+nothing is fetched ahead. If the user is waiting, a fetch is sent in any case. To make room, data
 that is buffered for paused partitions may be dropped and fetched again later.
 
 No fetch is sent to a leader until it has validated all doubtful positions.
@@ -130,7 +130,7 @@ class Fetcher:
                 continue
             source = self._source(state, now_ms)
             if source is None:
-                # Track the topics again: idle or deleted ones may have been forgotten.
+                # Track the topics again, because idle or deleted ones may have been forgotten.
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)
@@ -168,8 +168,8 @@ class Fetcher:
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
                 wake_ms = state.not_before_ms
-        # Do not clear the event before waiting: if something has arrived since the last check, the
-        # wait must end immediately.
+        # Do not clear the event before waiting, because the wait must end immediately if something
+        # has arrived since the last check.
         try:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()
@@ -357,7 +357,8 @@ class Fetcher:
                 if key not in by_partition:
                     continue
                 state, generation, offset = by_partition[key]
-                # The records are outdated: the user has called seek, or a rebalance has happened.
+                # The records are outdated, because the user has called seek or a rebalance has
+                # happened.
                 if not state.is_current(generation):
                     continue
                 if data.error_code:
@@ -404,8 +405,8 @@ class Fetcher:
         elif kind is OffsetOutOfRange:
             self._out_of_range(state, offset)
         elif kind is CorruptMessage:
-            # Permanent, as in Java: another fetch would return the same batch, and only the user
-            # may skip records.
+            # This is permanent, as in Java, because another fetch would return the same batch and
+            # only the user may skip records.
             subject = f"fetching from offset {offset} of {state.topic_partition}"
             state.error = broker_error(code, subject, "the stored batch is damaged; seek past it")
         elif kind.retriable:

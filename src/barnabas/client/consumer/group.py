@@ -216,14 +216,14 @@ class Group:
             timeout_ms = self._cluster.config.default_api_timeout_ms
             await self._cluster.persist(lambda: self._look(subscription), timeout_ms)
         self._joined_for = subscription.names
-        # Only the first join may create topics: a topic deleted later must remain deleted.
+        # Only the first join may create topics, because a topic deleted later must remain deleted.
         create, self._may_create = self._may_create, False
         self._cluster.metadata.hold(subscription.names, create=create)
         owned = self._assignment.names()
         return await self._membership.join(subscription.names, self._count_partitions, owned)
 
     async def _give_up_before_join(self, until_ms: int) -> bool:
-        """Give up all partitions or, if cooperative, those of topics no longer subscribed to."""
+        """Give up all partitions or, if cooperative, those of topics outside the subscription."""
         subscription = self._subscription
         assert subscription is not None
         kept: list[TopicPartition] = []
@@ -377,8 +377,8 @@ class Group:
 
     async def _look(self, subscription: Subscription) -> None:
         """Look up which topics match the pattern now."""
-        # Request all topics: in the classic protocol, the client applies the pattern, not the
-        # broker.
+        # Request all topics, because in the classic protocol the client applies the pattern, not
+        # the broker.
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         response = await self._cluster.call_any(METADATA, request, MetadataResponse)
         known = {

@@ -1,6 +1,4 @@
-"""Asks brokers about topics and about the offsets of partitions: the first, the last, or
-by time.
-"""
+"""Asks brokers about topics, and about the offsets of partitions (first, last, or by time)."""
 
 from __future__ import annotations
 
@@ -125,7 +123,7 @@ class Lookups:
         }
 
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """Return the topic ids (KIP-516), 16 bytes each, of those topics that exist and have an id.
+        """Return the ids (KIP-516), 16 bytes each, of the topics that exist and have an id.
 
         A topic that was deleted and recreated has a different id.
         """

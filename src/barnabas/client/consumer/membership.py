@@ -330,7 +330,7 @@ class Membership:
         self._joins_at.check(group_id, synced.error_code)
         assigned = decode_assignment(synced.assignment)
         _log.info(
-            "group %r: generation %d by %s gives %s to %s",
+            "group %r: generation %d, assigned by %s, gives %s to %s",
             group_id,
             self._generation,
             joined.protocol_name,
@@ -358,7 +358,7 @@ class Membership:
                         await shielded(beating)
                     return
                 except TimeoutError:
-                    continue  # a poll has since begun or ended: check again
+                    continue  # a poll has since begun or ended, so check again
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
@@ -394,7 +394,8 @@ class Membership:
                 _log.info("group %r: %s", config.group_id, error)
                 pause_ms = self._cluster.config.retry_backoff_ms
                 continue
-            # Measure the interval from the time of sending: a slow response must not lengthen it.
+            # Measure the interval from the time of sending, because a slow response must not
+            # lengthen it.
             next_ms = sent_at_ms + config.heartbeat_interval_ms
             pause_ms = max(next_ms - self._clock.monotonic_ms(), 0)
 

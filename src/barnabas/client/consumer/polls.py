@@ -312,8 +312,9 @@ class Polls(Lookups):
         while True:
             self._cluster.tasks.check()
             if not await self._is_settled(deadline_ms):
-                return take()  # time is up: return buffered records of kept partitions
-            # Do this before returning anything: a new leader makes positions doubtful (KIP-320).
+                return take()  # time is up, so return buffered records of kept partitions
+            # Do this before returning anything, because a new leader makes positions doubtful
+            # (KIP-320).
             self._fetcher.follow_leaders()
             found = take()
             if found:
@@ -364,7 +365,7 @@ class Polls(Lookups):
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
         """Make a chunk of one of these partitions the chunk in use, and return it."""
-        # Prefer a partly read chunk: otherwise, the partition's records would be out of order.
+        # Prefer a partly read chunk. Otherwise, the partition's records would be out of order.
         if self._reading is not None:
             if only is None or self._reading.state.topic_partition in only:
                 return self._reading
@@ -384,7 +385,7 @@ class Polls(Lookups):
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
         """Take one fetched chunk of each partition. If there are none, raise a pending error."""
-        # Refetch the rest of a partly read chunk: it cannot be returned as bytes.
+        # Refetch the rest of a partly read chunk, because it cannot be returned as bytes.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()
         self._reading = None

@@ -1,8 +1,8 @@
-"""Finds the starting positions of a consumer, either its group's offsets or by a rule (CO-5).
+"""Finds a consumer's starting positions, from the group's offsets or by a rule (CO-5).
 
 The lookups for polls run concurrently. The coordinator is sent one request for all partitions that
 start at the group's offsets, and each leader is sent one request for its other partitions. A
-partition without a topic, a leader or a response does not delay the other partitions: polls return
+partition without a topic, a leader or a response does not delay the other partitions. Polls return
 the records that are available, and the lookup is retried after the backoff or as soon as new
 metadata arrives. A permanent error is raised by the next poll.
 """
@@ -177,7 +177,7 @@ class Positions:
                 self._retries.over(state.topic_partition)
                 state.seek(at.offset, at.leader_epoch)
 
-    # ---- trouble ----
+    # ---- failures ----
 
     def _on_failure(self, those: Sequence[_Sought], error: BarnabasError) -> None:
         for sought in those:
@@ -219,7 +219,7 @@ class Positions:
             "%s has no position to read from yet, retrying: %s", state.topic_partition, why
         )
 
-    # ---- for a caller who waits ----
+    # ---- for a waiting caller ----
 
     async def find(self, states: Sequence[AssignedPartition]) -> None:
         """Set the positions to the group's offsets, or according to the rule of each partition.

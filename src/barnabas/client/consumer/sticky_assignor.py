@@ -173,15 +173,15 @@ class _Distribution:
             shelf = self._shelves[node]
             for each_topic in shelf.topics:
                 if each_topic not in done:
-                    # Free steps go to the front, all others to the back: the queue remains ordered
-                    # by cost.
+                    # Free steps go to the front and all others to the back, so the queue remains
+                    # ordered by cost.
                     put = queue.appendleft if each_topic in shelf.moved else queue.append
                     put((each_topic, node, each_topic))
         return [], {node for node in done if isinstance(node, int)}
 
     def _steps(self, giver: int, taker: int, came: Mapping[int, tuple[int, str]]) -> list[_Step]:
-        # Apply the chain from its end: each member gives before it receives, and never passes on a
-        # partition that it has just received.
+        # Apply the chain from its end, so that each member gives before it receives, and never
+        # passes on a partition that it has just received.
         steps: list[_Step] = []
         while taker != giver:
             source, topic = came[taker]

@@ -62,7 +62,7 @@ def _batches(
     from barnabas.records.columns import ALL_OFFSETS, iterate_columns
 
     with_headers = "headers" in schema.names
-    # The first batch may begin before the requested offset: brokers send whole batches.
+    # The first batch may begin before the requested offset, because brokers send whole batches.
     found = iterate_columns(
         chunk.records,
         range(chunk.offset, ALL_OFFSETS.stop),

@@ -37,7 +37,7 @@ class Pace(NamedTuple):
 
     write_rate: float
     read_rate: float
-    trend: float  # growth of the lag; negative: it shrinks
+    trend: float  # growth of the lag; negative if it shrinks
     tolerance: float  # a smaller trend is not significant
 
 
@@ -129,7 +129,7 @@ class History:
         moves = recent if len(recent) >= _LEAST_MOVES else moves[-_LEAST_MOVES:]
         longest = max(now.at_ms - before.at_ms for before, now in pairwise(moves))
         first, last, now = moves[0], moves[-1], samples[-1]
-        # The next commit is overdue: the consumer has become slower.
+        # The next commit is overdue, which means that the consumer has become slower.
         if now.at_ms - last.at_ms > longest:
             moves.append(now)
             last = now

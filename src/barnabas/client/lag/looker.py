@@ -171,7 +171,7 @@ class LagLooker:
         self._read = {
             key: unread
             for key, unread in self._read.items()
-            # A shorter log is a different log: it was truncated, or its topic was recreated.
+            # A shorter log is a different log, because it was truncated or its topic was recreated.
             if key in ends and unread.read_to <= ends[key]
         }
         self._given_up = {

@@ -64,7 +64,7 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """Return a group's partitions: assigned, with commits, or in a topic of the group.
+    """Return a group's partitions: those assigned, those with commits, and those in its topics.
 
     A subscribed group reads whole topics. A group without members is assumed to read the topics for
     which it has committed offsets. `topics` contains the topics that exist, with their partition

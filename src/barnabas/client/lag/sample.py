@@ -1,10 +1,10 @@
-"""Defines a sample of a group's lag in one partition: all that one observation shows. Pure.
+"""Defines a sample of a group's lag in one partition, as shown by a single observation. Pure.
 
-The number of offsets is not the number of records: transaction markers occupy offsets, compaction
-removes records without renumbering the rest, and aborted records are invisible to a read_committed
-consumer. Only the batches themselves show how many records a range contains. An observation reads a
-limited number of batches, so the number of unread records has a lower and an upper bound, which are
-equal once everything has been read.
+The number of offsets is not the number of records, because transaction markers occupy offsets,
+compaction removes records without renumbering the rest, and aborted records are invisible to a
+read_committed consumer. Only the batches themselves show how many records a range contains. An
+observation reads a limited number of batches, so the number of unread records has a lower and an
+upper bound, which are equal once everything has been read.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Basis(Enum):
 
     RECORD = "record"  # from its timestamp
     WATCH = "watch"  # from the polls between which it was appended
-    BOUND = "bound"  # a lower bound: it predates the first poll
+    BOUND = "bound"  # a lower bound, because it predates the first poll
 
 
 class Age(NamedTuple):

@@ -128,7 +128,7 @@ class Accumulator:
         It is called once per batch, not once per record.
         """
 
-    # ---- in ----
+    # ---- adding records ----
 
     def has_room(self, size_bytes: int) -> bool:
         """Return whether this much more fits into `buffer.memory`. A single record always fits."""
@@ -150,13 +150,14 @@ class Accumulator:
         size_bytes = record.size_bytes
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = queue.open_batch()
-        # `size_bytes` is an upper bound: a batch may be closed a few bytes early, but never late.
+        # `size_bytes` is an upper bound, so a batch may be closed a few bytes early, but never
+        # late.
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             limit = self._config.batch_size
             batch = ProducerBatch(topic_partition, self._begin(), self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
-        if index == 0:  # not earlier: a failing record must leave no empty batch
+        if index == 0:  # not earlier, because a failing record must leave no empty batch
             self._enqueue(queue, batch)
             self.used_bytes += HEADER_BYTES
         return batch, index
@@ -202,7 +203,7 @@ class Accumulator:
         queue.waiting.append(batch)
         self._active[batch.topic_partition] = queue
 
-    # ---- out ----
+    # ---- taking batches ----
 
     @property
     def unfinished_batches(self) -> list[ProducerBatch]:
@@ -241,7 +242,7 @@ class Accumulator:
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
         full = full or not first.limit_bytes  # no more records can join the batch
-        # A full buffer is sent at once: a long linger would block the caller.
+        # A full buffer is sent at once, because a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
         # A retry waits for its backoff (`not_before_ms`), not for more records.
         if full or first.attempts or self.flushing or crowded:
@@ -252,8 +253,8 @@ class Accumulator:
         """Take the partition's next batch, and move the partition to the back of the queue."""
         assert not self.needs_producer_id, "an idempotent batch needs a producer id"
         batch = queue.take(self._config.enable_idempotence)
-        # Reinsert it at the end of the dict: the partitions of a broker take turns if they do not
-        # all fit into a request.
+        # Reinsert it at the end of the dict, so that the partitions of a broker take turns if they
+        # do not all fit into a request.
         del self._active[queue.topic_partition]
         if queue.waiting:
             self._active[queue.topic_partition] = queue

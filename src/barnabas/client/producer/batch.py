@@ -194,8 +194,8 @@ class ProducerBatch:
         The outcome of the batch is then determined by its parts.
         """
         assert self.encoded is not None, "the batch was never sent"
-        # Decode the records: the originals were dropped when the batch was encoded. Split in
-        # halves, because the broker's limit is unknown; a rejected part is split in turn.
+        # Decode the records, because the originals were dropped when the batch was encoded. Split
+        # in halves, because the broker's limit is unknown; a rejected part is split in turn.
         header = read_header(self.encoded)
         records = list(records_of(self.encoded, 0, header))
         sizes = [record_size_bound(each.key, each.value, each.headers) for each in records]

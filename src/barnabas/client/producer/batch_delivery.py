@@ -110,8 +110,8 @@ class BatchDeliveries:
         lists[1].append(delivery.index)
         self._count += 1
         if is_first:
-            # Register the callback last: a batch that is done reports immediately, and needs its
-            # first index.
+            # Register the callback last, because a batch that is done reports immediately and needs
+            # its first index.
             batch.when_done(lambda: self._done(batch))
 
     def _done(self, batch: ProducerBatch) -> None:

@@ -56,14 +56,15 @@ class ColumnSender:
         if unknown := options.keys() - ColumnOptions.__annotations__.keys():
             raise TypeError(f"send_columns has no argument {', '.join(sorted(unknown))}")
         arguments.topic_name(topic)
-        # Columns offer no advantage: the user's function takes single records.
+        # Columns offer no advantage, because the user's function takes single records.
         if self._intake.prepares or self._partitioner.is_custom:
             await self._send_each(_records(topic, values, keys, partition, timestamps_ms))
             return self._deliveries
         times = self._intake.wall_ms() if timestamps_ms is None else timestamps_ms
         rows = ColumnRows.of(values, keys, times, self._config.max_request_size)
         wanted = None if partition is None else given_partitions(partition, len(rows.times))
-        # Check before queueing anything: if a partition does not exist, the whole call must fail.
+        # Check before queueing anything, because the whole call must fail if a partition does not
+        # exist.
         numbers = [] if wanted is None else np.unique(wanted).tolist()
         view = await self._intake.topic_with(topic, numbers)
         if wanted is None:

@@ -43,7 +43,7 @@ class RecordMetadata(NamedTuple):
 class Delivery:
     """The outcome of one record. Await it to get the RecordMetadata or the error.
 
-    It has those methods of a future that make sense for a record.
+    It has the methods of a future that make sense for a record.
     """
 
     __slots__ = ("_error", "batch", "index", "timestamp_ms")
@@ -81,7 +81,8 @@ class Delivery:
         failure = self._place()[0].error
         if failure is None:  # the error belongs to another part of a split batch
             return None
-        # Return a separate copy: each `raise` adds frames to the traceback of the raised object.
+        # Return a separate copy, because each `raise` adds frames to the traceback of the raised
+        # object.
         try:
             return self._error
         except AttributeError:
@@ -155,7 +156,7 @@ async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None])
     accumulator.flushing += 1
     wake()
     try:
-        # Copy the list: records accepted in the meantime are not waited for.
+        # Copy the list, because records accepted in the meantime are not waited for.
         for batch in accumulator.unfinished_batches:
             if not batch.done:
                 await until_done(batch)

@@ -151,7 +151,7 @@ class Preparation:
 
     def prepare(self, record: ProducerRecord) -> ProducerRecord:
         """Return the record with its key and value as bytes. Raises SerializationError."""
-        # Follow Kafka's order (PR-1): interceptors see objects, not their bytes.
+        # Follow Kafka's order (PR-1), in which interceptors see objects, not their bytes.
         record = self._interceptors.on_send(record)
         topic, value, key = record[:3]
         if self._key is not None:
@@ -403,8 +403,8 @@ class Intake:
             self.partitioner.on_appended(record.topic, record.size_bytes)
         if self._may_keep_open():
             self.open_batches.keep(batch, is_free=is_free)
-        # The sender sleeps while a growing batch waits for its linger.ms: wake it only for a new or
-        # a full batch (PR-3).
+        # The sender sleeps while a growing batch waits for its linger.ms, so wake it only for a new
+        # or a full batch (PR-3).
         if index == 0:
             self.watch(batch)
         elif batch.size_bytes >= self.config.batch_size:
@@ -445,7 +445,7 @@ class Intake:
                 for partition in partitions:
                     topic = await self._growth.wait_for(topic, partition)
         except TimeoutError:
-            pass  # no broker answered: use the known metadata
+            pass  # no broker answered, so use the known metadata
         for partition in partitions:
             self.check_partition(topic, partition)
         return topic
@@ -472,7 +472,8 @@ class Intake:
                 raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
                 raise self.memory.full(record.topic, limit_ms) from None
-            # Stop requesting the topic: a mistyped name would be looked up for five minutes.
+            # Stop requesting the topic, because a mistyped name would be looked up for five
+            # minutes.
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)
             raise last_said or Unreachable(

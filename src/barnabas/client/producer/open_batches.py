@@ -106,7 +106,7 @@ class OpenBatches:
             batch.limit_bytes = min(self._batch_size, batch.size_bytes + stays_bytes)
 
     def close(self) -> None:
-        """Close all batches: no record joins a batch until a new decision opens one."""
+        """Close all batches, so that no record joins a batch until a new decision opens one."""
         self._by_partition.clear()
         for topic in list(self._by_topic):
             self.count(topic)

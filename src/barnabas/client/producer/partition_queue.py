@@ -4,13 +4,13 @@ Pure. Invariants, which together guarantee order without duplicates (PR-5, PR-6)
 
 - A batch gets its sequence when it is first taken, and sequences are assigned in order.
 - At most five batches are in flight, the number that a broker remembers for a producer.
-- The first batch of an identity is sent alone: a broker accepts any first sequence from an unknown
+- The first batch of an identity is sent alone. A broker accepts any first sequence from an unknown
   producer, so a batch behind a rejected one would be stored under a sequence that moves up.
 - After any failure no batch is taken until every batch in flight has been answered ("settling");
   then the failed batches are retried first, in their order and with the same bytes. A batch never
   overtakes an earlier one being retried.
 - A batch that the broker rejected for good was not appended, and neither was any batch behind it
-  (the broker rejects gaps): the batches behind it move up in the sequence.
+  (the broker rejects gaps), so the batches behind it move up in the sequence.
 - A batch given up in doubt leaves the partition unresolved (KIP-360): the batches behind it, under
 their current sequences, show whether the leader has it. If one of them is stored, so is the
   doubtful batch. If all are rejected, or none is left, the sequences are lost. Until then, no batch
@@ -160,8 +160,8 @@ class PartitionQueue:
         self._land(batch)
 
     def _insert(self, batch: ProducerBatch) -> None:
-        # Order by number: batches sent earlier come first, and the parts of a split batch lie in
-        # between.
+        # Order by number, so that batches sent earlier come first, and the parts of a split batch
+        # lie in between.
         place = 0
         for waiting in self.waiting:
             if batch.number < waiting.number:
@@ -183,7 +183,7 @@ class PartitionQueue:
         """Drop a batch. The broker has stored neither this batch nor any batch sent after it."""
         self.settling = True
         if batch.base_sequence >= 0:
-            # Its sequences become free. The batches in flight behind it also move up: the broker
+            # Its sequences become free. The batches in flight behind it also move up. The broker
             # rejects them under the sequences they were sent with, and they are retried with their
             # new sequences.
             for later in (*self.in_flight, *self.waiting):

@@ -66,7 +66,7 @@ class Sticky:
 
     def choose(self, topic: str, partitions: Partitions) -> int:
         stay = self._stays.get(topic)
-        # The common case: without new metadata, the partition still has its leader.
+        # In the common case, there is no new metadata, so the partition still has its leader.
         if (
             stay is not None
             and stay.sent_bytes < self._batch_size
@@ -164,7 +164,7 @@ class Partitioner:
         """Return the number of the partition for a record without an explicit partition."""
         if self._custom is not None:
             chosen = self._custom(topic, key, range(partitions.partition_count))
-            # Accept any int: the later error for a wrong number includes the topic.
+            # Accept any int, because the later error for a wrong number includes the topic.
             chosen = whole_number(chosen, "partitioner", least=-INT64_MAX)
             if not 0 <= chosen < partitions.partition_count:
                 raise ValueError(

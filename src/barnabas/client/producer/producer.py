@@ -134,7 +134,7 @@ class Producer:
         except TimeoutError:
             self.intake.accumulator.fail_all(closed_too_early())
         finally:
-            # Nothing is sent from this point on: a record without an outcome can only fail.
+            # Nothing is sent from this point on, so a record without an outcome can only fail.
             await self.intake.sender.close()
             await self._cluster.close()
             self.intake.accumulator.fail_waiting(
@@ -184,7 +184,8 @@ class Producer:
         await self.close()
 
     def __del__(self) -> None:
-        # Do not use `__dict__`: creating it would keep all objects alive until the next collection.
+        # Do not use `__dict__`, because creating it would keep all objects alive until the next
+        # collection.
         intake: Intake | None = getattr(self, "intake", None)  # None: its options were rejected
         if intake is not None and intake.is_running and not self._is_let_go:
             self._let_go(self.intake.unfinished_count())
@@ -251,9 +252,9 @@ class Producer:
         """Flush, then make the whole transaction visible in one atomic step.
 
         Raises the error of any record, or of the coordinator. ProducerFenced,
-        TransactionalIdAuthorizationFailed and InvalidTxnState are final: close the producer. After
-        Unreachable or a retriable error of the commit itself, call this method again. After any
-        other error, call `abort_transaction`, then begin a new transaction.
+        TransactionalIdAuthorizationFailed and InvalidTxnState are final, so close the producer.
+        After Unreachable or a retriable error of the commit itself, call this method again. After
+        any other error, call `abort_transaction`, then begin a new transaction.
         """
         await self._required_transactions().commit()
 

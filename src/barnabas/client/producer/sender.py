@@ -188,7 +188,8 @@ class Sender:
             check(answer.error_code, "asking for a producer id")
         except (Unreachable, KafkaError) as error:
             if isinstance(error, KafkaError) and not error.retriable:
-                # CLUSTER_AUTHORIZATION_FAILED, for example: no record can be sent with idempotence.
+                # With CLUSTER_AUTHORIZATION_FAILED, for example, no record can be sent with
+                # idempotence.
                 accumulator.fail_waiting(error)
                 return False
             if self._no_id.is_news("producer id", type(error), self._clock.monotonic_ms()):
@@ -208,12 +209,12 @@ class Sender:
         accumulator.identify(answer.producer_id, answer.producer_epoch)
         return True
 
-    # ---- out ----
+    # ---- sending requests ----
 
     def _send_ready(self, now_ms: int) -> int | None:
         """Send all batches that are ready, and return the latest time to check again."""
         # A request contains one batch per partition, but a broker accepts several requests at a
-        # time: repeat until no broker accepts another.
+        # time, so repeat until no broker accepts another.
         while True:
             ready = self._accumulator.ready(now_ms)
             by_node = self._by_leader(ready.queues)
@@ -274,7 +275,7 @@ class Sender:
                     "later"
                 )
             if self._config.acks == 0:
-                # No response will arrive (PR-4): records count as sent once written, without an
+                # No response will arrive (PR-4), so records count as sent once written, without an
                 # offset.
                 channel.send_unanswered(PRODUCE, request, version)
                 for batch in flight:
@@ -330,7 +331,7 @@ class Sender:
 
         self._connecting[node.node_id] = self._cluster.tasks.start(f"connecting {node}", connect())
 
-    # ---- answers ----
+    # ---- handling responses ----
 
     def _on_answer(self, node_id: int, flight: Flight, answer: asyncio.Future[Message]) -> None:
         self._requests[node_id] -= 1

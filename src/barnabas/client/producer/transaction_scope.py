@@ -21,7 +21,7 @@ class TransactionScope:
     async def __aenter__(self) -> None:
         state = self._transactions.state
         # Finish the previous block first. The coordinator may have decided an unanswered commit or
-        # abort: only the same call may be repeated.
+        # abort, so only the same call may be repeated.
         if state is State.UNINITIALIZED:
             await self._transactions.init()
         elif state is State.COMMITTING:

@@ -9,8 +9,8 @@
 Invariant: a transaction is committed only if all of its records are acknowledged. If a commit or
 abort gets no response, the state remains COMMITTING or ABORTING. The same method may then be called
 again, but not the other method, because the coordinator may already have decided. No request takes
-effect in a later transaction: after a request without a response, the producer first obtains a new
-epoch.
+effect in a later transaction, because after a request without a response, the producer first
+obtains a new epoch.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ class Transactions:
         self.state = State.ABORTING
         await self._stop_adding()
         self._accumulator.fail_waiting(TransactionAborted("the transaction was aborted"))
-        # Batches in flight must be answered before the marker is written: a batch that arrives
-        # after it would hang and hold back the last stable offset (KIP-890).
+        # Batches in flight must be answered before the marker is written, because a batch that
+        # arrives after it would hang and hold back the last stable offset (KIP-890).
         await self._flush()
         await self._end(is_commit=False)
 
@@ -319,7 +319,7 @@ class Transactions:
             await asyncio.gather(self._adding, return_exceptions=True)
         self._wanted.clear()
 
-    # ---- one exchange each ----
+    # ---- single exchanges ----
 
     async def _identify(self) -> None:
         """Obtain an identity, or the next epoch of the current one."""
@@ -512,7 +512,7 @@ class Transactions:
 
     async def close(self) -> None:
         """Try to abort an open transaction. Otherwise, the coordinator does so after a timeout."""
-        # Leave a committing transaction alone: the coordinator may have decided it.
+        # Leave a committing transaction alone, because the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:
                 await self.abort()

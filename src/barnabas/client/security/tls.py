@@ -39,8 +39,8 @@ class ClientTls:
         """
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
-            # Record the new state before the attempt: unusable files are then logged once, not for
-            # each connection.
+            # Record the new state before the attempt, so that unusable files are logged once, not
+            # for each connection.
             self._seen = stamps
             try:
                 self._context = client_context(self._settings)

@@ -133,7 +133,7 @@ class CallbackThread:
             count = min(len(self._calls), _AT_ONCE)
             calls = [self._calls.popleft() for _ in range(count)]
         for call in calls:
-            # Do not hold the lock: a callback may send, and thus queue another callback.
+            # Do not hold the lock, because a callback may send, and thus queue another callback.
             try:
                 call()
             except BaseException as error:  # raised by the user's code, for its caller

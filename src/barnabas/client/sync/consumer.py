@@ -85,7 +85,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         """
         arguments.flag(autocommit, "autocommit")
         if not self._use.acquire(blocking=False):
-            # Another thread is using the consumer: end its poll, and wait for it to leave.
+            # Another thread is using the consumer, so end its poll and wait for it to leave.
             with suppress(ClientClosed):
                 self._thread.run(self._client.interrupt())
             self._use.acquire()
@@ -112,7 +112,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close. After an exception, do not auto commit: some records may be unprocessed."""
+        """Close. After an exception, do not auto commit, because records may be unprocessed."""
         self.close(autocommit=kind is None)
 
     @_alone

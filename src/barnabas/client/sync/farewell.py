@@ -96,7 +96,8 @@ class Farewell:
 
 def _at_end_of_child(call: Callable[[], None]) -> Callable[[], object]:
     """Register a call at the end of a `multiprocessing` child, and return its cancel function."""
-    # Only for programs that have loaded `multiprocessing`: a client should not import it.
+    # Do this only for programs that have loaded `multiprocessing`, because a client should not
+    # import it.
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return lambda: None

@@ -78,7 +78,8 @@ class Outbox:
         """Accept a record. Raises BufferFull if there is no room for it within `max.block.ms`."""
         record = delivery.record
         with self._lock:
-            # The common case costs two comparisons: nothing is full and no topic is awaited.
+            # The common case, in which nothing is full and no topic is awaited, costs two
+            # comparisons.
             if (self._waiting_bytes > _MOST_BYTES or self._lines) and self._is_crowded(record):
                 self._wait_for_room(record)
             if self._is_closed:

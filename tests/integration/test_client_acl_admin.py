@@ -88,7 +88,7 @@ def test_se_4_without_an_authorizer_there_are_no_rules() -> None:
     [
         ("create_acls", "User:alice", "bindings: must be a sequence, not str"),
         ("create_acls", [ALICE], "bindings: each must be an AclBinding, not AclEntry"),
-        ("create_acls", AclBinding("orders", ALICE), "an AclBinding has a Pattern"),  # type: ignore[arg-type]
+        ("create_acls", AclBinding("orders", ALICE), "an AclBinding must have a Pattern"),  # type: ignore[arg-type]
         (
             "create_acls",
             AclBinding(ORDERS, ALICE._replace(operation=3)),  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ def test_se_4_without_an_authorizer_there_are_no_rules() -> None:
             AclBinding(ORDERS, ALICE._replace(principal="alice")),
             "'alice' is not a principal: write it as User:name",
         ),
-        ("create_acls", AclBinding(ORDERS, ALICE._replace(host="")), "names its resource"),
+        ("create_acls", AclBinding(ORDERS, ALICE._replace(host="")), "must name its resource"),
         ("describe_acls", READS, "wanted: must be an AclFilter, not AclBinding"),
         ("describe_acls", AclFilter(name=3), "wanted: must be text, not int"),  # type: ignore[arg-type]
         ("delete_acls", [READS], "filters: must be an AclFilter, not AclBinding"),

@@ -94,8 +94,8 @@ def config_text(name: str, value: object, argument: str) -> str:
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return ",".join(value)
     raise TypeError(
-        f"{argument}: the value of {name} must be text, a number, True, False or a list of strings, "
-        f"not {type(value).__name__}"
+        f"{argument}: the value of {name} must be text, a number, True, False or a list of "
+        f"strings, not {type(value).__name__}"
     )
 
 

@@ -54,7 +54,7 @@ def test_se_3_a_java_clients_file_goes_in_as_it_is(mechanism: str) -> None:
             "the option 'username' is missing",
         ),
         ({**SASL, "sasl.mechanism": "OAUTHBEARER"}, "provider is missing"),
-        (USER, "sasl.plain.username is set, and security.protocol is PLAINTEXT"),
+        (USER, "sasl.plain.username is set, but security.protocol is PLAINTEXT"),
         ({"sasl.mechanism": "PLAIN"}, "has no authentication"),
         ({**SASL, **USER, "sasl.plain.password": 3}, "password: its value is not text"),
         ({**SASL, "sasl.mechanism": "PLAIN", "sasl.jaas.config": SECRET * 80_000}, "longer than"),

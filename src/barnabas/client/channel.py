@@ -150,7 +150,7 @@ class Channel:
         self._versions: dict[int, tuple[int, int]] = {}
         self._pending: dict[int, _Pending] = {}  # by correlation id, oldest first
         self._next_correlation = 0
-        self._first_correlation: int | None = None  # of the first request after the handshake
+        self._first_correlation: int | None = None  # for the first request after the handshake
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._error: BarnabasError | None = None

@@ -14,7 +14,7 @@ def raise_on_loop(error: BaseException) -> None:
     """
     try:
         loop = asyncio.get_running_loop()
-    except RuntimeError:  # a thread for callbacks
+    except RuntimeError:  # this is a callback thread
         raise error from None
     loop.call_soon(_raise, error)
 

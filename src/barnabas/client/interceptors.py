@@ -77,7 +77,7 @@ class Interceptors:
                     kinds = type(given).__name__, type(changed).__name__
                     raise TypeError("it must return {}, not {}".format(*kinds))
                 given = changed
-            except Exception:  # a user's code may raise anything
+            except Exception:  # user code may raise anything
                 _log.exception("interceptor %s failed and is skipped", _name(method))
         return given
 
@@ -85,7 +85,7 @@ class Interceptors:
         for method in methods:
             try:
                 method(*news)
-            except Exception:  # a user's code may raise anything
+            except Exception:  # user code may raise anything
                 _log.exception("interceptor %s failed and is skipped", _name(method))
             # e.g. SystemExit; the rest of the batch must still be reported
             except BaseException as error:
@@ -114,7 +114,7 @@ def _made(given: object, methods: Sequence[str]) -> object:
     if isinstance(found, type):
         try:
             found = found()
-        except Exception as error:  # a user's class may raise anything
+        except Exception as error:  # user code may raise anything
             raise ConfigError(f"{OPTION}: {given!r} cannot be created: {error}") from error
     if not any(callable(getattr(found, method, None)) for method in methods):
         raise ConfigError(f"{OPTION}: {given!r} has none of the methods {', '.join(methods)}")
@@ -125,7 +125,7 @@ def _found(path: str) -> object:
     module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
     try:
         return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: "..X"
+    except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError for "..X"
         raise ConfigError(
             f"{OPTION}: {path!r} is not a class that can be imported, such as module:Class: {error}"
         ) from error

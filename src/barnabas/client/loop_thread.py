@@ -28,7 +28,7 @@ class LoopThread:
         self.loop = new_event_loop()
         self._process_id = os.getpid()
         self._is_stopping = False
-        self._kept: list[BaseException] = []  # from user code on the loop, for the next caller
+        self._kept: list[BaseException] = []  # errors in user code, for the next caller
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -140,7 +140,7 @@ class LoopThread:
         while not self._is_stopping:
             try:
                 self.loop.run_forever()
-            except BaseException as error:  # SystemExit or KeyboardInterrupt from a user's code
+            except BaseException as error:  # SystemExit or KeyboardInterrupt from user code
                 self.keep(error)
 
     def _serve(self) -> None:

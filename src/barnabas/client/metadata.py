@@ -50,8 +50,8 @@ _CREATION_VERSION = 4  # earlier versions of Metadata always create unknown topi
 # After this time, a topic is reported as unknown, because a new topic reaches all brokers much
 # sooner, and waiting max.block.ms for a mistyped name is useless.
 _UNKNOWN_TOPIC_MS = 1_000
-_UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
-_LEAST_PAUSE_MS = 20  # between two lookups of a topic, whatever the backoff is
+_UNMADE_TOPIC_MS = 5_000  # the same limit if the request creates the topic
+_LEAST_PAUSE_MS = 20  # pause between two lookups of a topic, even if the backoff is shorter
 
 
 class Metadata:
@@ -91,7 +91,7 @@ class Metadata:
         self._urgent = asyncio.Event()  # a caller is waiting, so the backoff is skipped
         self._refreshed_at_ms = 0
         self._looked_at_ms = 0  # when missing topics were last requested
-        self._looks = 0  # ... how many times in a row
+        self._looks = 0  # how many times in a row they were requested
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

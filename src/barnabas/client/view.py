@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 
 class PartitionView(NamedTuple):
     partition: int
-    leader: int  # broker id, -1: none
+    leader: int  # broker id; -1: none
     leader_epoch: int  # -1: unknown
     replicas: tuple[int, ...]
     isr: tuple[int, ...]

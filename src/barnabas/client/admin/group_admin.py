@@ -353,7 +353,7 @@ def _member(member: DescribedGroupMember, *, is_consumer: bool) -> MemberDescrip
                 topics = tuple(sorted(subscription.topics))
             partitions = decode_assignment(member.member_assignment)
         except CorruptData:
-            pass  # written by a member; not shown if undecodable
+            pass  # members write this data; it is omitted if it cannot be decoded
     return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,

@@ -37,7 +37,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.types import TopicPartition, by_topic
 
-_VERSION = 12  # the first with diverging epochs, the last with topic names
+_VERSION = 12  # the first version with diverging epochs, and the last with topic names
 _ANY_REPLICA = -2
 _BEYOND_ALL = 2**62
 _AFTER_ALL = 2**31 - 1
@@ -65,7 +65,7 @@ class LogDirDescription(NamedTuple):
     path: str
     error: str | None  # why the broker cannot use the directory
     replicas: Mapping[TopicPartition, ReplicaSize]
-    total_bytes: int  # of the volume; -1: unknown
+    total_bytes: int  # size of the volume; -1 if unknown
     usable_bytes: int
     strays: Mapping[str, int] = {}  # size in bytes of each log set aside (`-stray`)
 

@@ -84,7 +84,7 @@ class ProducerState(NamedTuple):
     producer_epoch: int
     last_sequence: int  # -1: none
     last_timestamp_ms: int
-    coordinator_epoch: int  # of the last marker; -1: none
+    coordinator_epoch: int  # epoch of the last marker; -1: none
     transaction_start_offset: int  # -1: no transaction is open
 
 

@@ -60,7 +60,7 @@ class AssignedPartition:
         self.leader_epoch = -1  # the leader epoch to fetch in
         self.refused_in = -1  # the metadata generation in which the position was out of range
         self.is_doubtful = False  # set if the leader's log may end below the position
-        self.reset: str | None = reset  # where to start: earliest, latest or none; None: known
+        self.reset: str | None = reset  # earliest, latest or none; None if the position is known
         self.generation = 0
         self.sought_in = -1  # the generation for which a position is being looked up; -1: none
         self.is_dropped = False  # no longer assigned

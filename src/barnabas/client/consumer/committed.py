@@ -30,8 +30,8 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitPartitio
 from barnabas.types import TopicPartition, by_topic
 
 _MANY_FROM = 8  # the first OffsetFetch version for several groups (KIP-709)
-_STABLE_FROM = 7  # ... and for offsets that no open transaction will change (KIP-447)
-_MOST_SHOWN = 3  # partitions in an error message
+_STABLE_FROM = 7  # the first version that can wait for open transactions (KIP-447)
+_MOST_SHOWN = 3  # partitions shown in an error message
 
 P = TypeVar("P", OffsetCommitPartition, TxnOffsetCommitPartition)
 

@@ -185,7 +185,7 @@ class Consumer(Polls):
             if self._interceptors is not None:
                 self._interceptors.close()
 
-    stop = close  # the name in other clients
+    stop = close  # name used by other clients
 
     async def interrupt(self) -> None:
         """Before `close`, end another task's poll with ClientClosed, and reject further polls."""
@@ -398,7 +398,7 @@ class Consumer(Polls):
         """
         await self._required_commits().commit(offsets)
 
-    commit = commit_sync  # the name in other clients
+    commit = commit_sync  # name used by other clients
 
     def commit_async(
         self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None

@@ -28,7 +28,7 @@ class ConsumerRecord(NamedTuple):
     partition: int
     offset: int
     timestamp_ms: int  # -1: none
-    timestamp_type: int  # 0: set by the producer, 1: by the broker
+    timestamp_type: int  # 0: set by the producer, 1: set by the broker
     key: Any  # None: none
     value: Any  # None: a tombstone
     headers: tuple[tuple[str, bytes | None], ...]
@@ -102,7 +102,7 @@ class Chunk:
         self.offset = offset
         self.next_offset = offset
         self.epoch = -1  # the leader epoch of the last record that `iterate` returned
-        self.last_epoch = -1  # ... of the last batch
+        self.last_epoch = -1  # the leader epoch of the last batch
         end = self._end_of_order(records, high_watermark)
         self.records = records[:end]  # without the incomplete batch that may end a response
         self.aborted = tuple(aborted)

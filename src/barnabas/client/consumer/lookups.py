@@ -92,7 +92,7 @@ class Lookups:
         view = await self._cluster.metadata.topic(topic, self._api_timeout_ms, create=False)
         return list(view.partitions)
 
-    partitions_for_topic = partitions_for  # the name in other clients
+    partitions_for_topic = partitions_for  # name used by other clients
 
     async def available_partitions_for(self, topic: str) -> list[int]:
         """Return the partitions that have a leader according to the consumer's metadata.
@@ -105,7 +105,7 @@ class Lookups:
         )
         return list(view.choice.available)
 
-    available_partitions_for_topic = available_partitions_for  # the name in other clients
+    available_partitions_for_topic = available_partitions_for  # name used by other clients
 
     async def topics(self) -> set[str]:
         """Return the names of all topics, including internal topics."""

@@ -209,7 +209,7 @@ class Membership:
             try:
                 assigned = await self._join_once(topics, reason, count_partitions)
             except MemberIdRequired:
-                continue  # immediately, with the id that the coordinator assigned (KIP-394)
+                continue  # retry immediately, with the id that the coordinator assigned (KIP-394)
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, FencedInstanceId):
                     self._fence()

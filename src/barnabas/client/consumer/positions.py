@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto.offset.reset
+COMMITTED: Final = "committed"  # start at the group's offset or, without one, by auto.offset.reset
 
 
 class _Sought(NamedTuple):
@@ -82,7 +82,7 @@ class Positions:
             if state.reset is None or state.error is not None or now_ms < state.not_before_ms:
                 continue
             if state.sought_in == state.generation:
-                continue  # under way
+                continue  # the lookup is under way
             # The coordinator stores the group's offset; the leader, which may have to be found
             # first, reports both ends of the log. With auto.offset.reset=none, no broker is asked
             # (CO-5).

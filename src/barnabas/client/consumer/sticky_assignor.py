@@ -23,7 +23,7 @@ _Step = tuple[int, str, int]  # (giver, topic of the partition, taker)
 
 def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
     distribution = _Distribution(topics, members)
-    distribution.keep()  # each member keeps the partitions that it still subscribes to
+    distribution.keep()  # each member keeps its partitions of topics that it still subscribes to
     distribution.place_orphans()
     distribution.level()
     return {

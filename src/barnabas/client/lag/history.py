@@ -60,7 +60,7 @@ class History:
         self._first_end = 0  # the log's end when the present member was first seen
         self.caught_up_at_ms: int | None = None  # when the group last had nothing to read
         self.moved_at_ms: int | None = None  # when the offset was last seen to move
-        self.moved_alone_at_ms: int | None = None  # ... while the partition had no member
+        self.moved_alone_at_ms: int | None = None  # the same, while the partition had no member
         self.stalled_since_ms: int | None = None
         """The time since which the same member has left records unread without moving its offset.
         """

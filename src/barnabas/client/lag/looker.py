@@ -29,7 +29,7 @@ from barnabas.types import TopicPartition
 
 _MOST_RANGES: Final = 500  # ranges read in one poll; the rest wait for a later poll
 _READ_S: Final = 5.0
-_FETCHED_BYTES: Final = 65_536  # often, only the first record of a range is needed
+_FETCHED_BYTES: Final = 65_536  # few, because often only the first record of a range is needed
 _GIVE_UP_MS: Final = 60_000  # how long a range is skipped after an error
 
 _Range = tuple[TopicPartition, int]
@@ -70,7 +70,7 @@ class LagLooker:
         self._histories: dict[tuple[str, TopicPartition], History] = {}
         self._read: dict[_Range, Unread] = {}
         self._given_up: dict[_Range, tuple[int, str]] = {}  # failed ranges: time and reason
-        self.looked_at_ms = 0  # by the wall clock
+        self.looked_at_ms = 0  # time of the last look by the wall clock
 
     async def __aenter__(self) -> LagLooker:
         await self._admin.start()

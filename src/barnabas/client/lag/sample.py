@@ -15,7 +15,7 @@ from typing import NamedTuple
 class Unread(NamedTuple):
     """The part that has been read of a range that starts at the position of a group."""
 
-    records: int  # found
+    records: int  # the number of records found
     read_to: int  # the range was read up to this offset
     first_ms: int = -1  # the first record's time; -1: no record was found, or it has no time
     last_stable: int = -1  # last stable offset of the partition; -1: unknown
@@ -24,8 +24,8 @@ class Unread(NamedTuple):
 class Sample(NamedTuple):
     """A group's position in a partition and the state of the partition's log, at one moment."""
 
-    at_ms: int  # by a monotonic clock
-    wall_ms: int  # by the wall clock, to compare with the times of records
+    at_ms: int  # time by a monotonic clock
+    wall_ms: int  # time by the wall clock, to compare with the times of records
     committed: int | None  # None: the group has committed no offset
     start: int
     end: int | None  # None: unknown, because the partition has no leader

@@ -13,17 +13,17 @@ class LagSum(NamedTuple):
     """The total lag of several partitions."""
 
     state: State  # the state that needs the most attention
-    records: int  # unread, at most, in the partitions where this is known
+    records: int  # at most this many are unread, in the partitions where this is known
     is_exact: bool  # an exact count, with no partition omitted
-    age: Age | None  # of the record that has waited longest
-    catch_up_s: float | None  # until all partitions are caught up; None: never, or unknown
+    age: Age | None  # age of the record that has waited longest
+    catch_up_s: float | None  # time until all partitions are caught up; None: never, or unknown
 
 
 class SlowMember(NamedTuple):
     """The member whose partitions need attention most."""
 
     member: str
-    partitions: int  # of the group, with unread records
+    partitions: int  # the group's partitions with unread records
     lag: LagSum
 
 

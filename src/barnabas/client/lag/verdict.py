@@ -40,9 +40,9 @@ class State(Enum):
 class Basis(Enum):
     """How the age of the first unread record was determined."""
 
-    RECORD = "record"  # from its timestamp
-    WATCH = "watch"  # from the polls between which it was appended
-    BOUND = "bound"  # a lower bound, because it predates the first poll
+    RECORD = "record"  # from the record's timestamp
+    WATCH = "watch"  # from the polls between which the record was appended
+    BOUND = "bound"  # a lower bound, because the record predates the first poll
 
 
 class Age(NamedTuple):
@@ -57,12 +57,12 @@ class Verdict(NamedTuple):
 
     state: State
     reason: str  # why it is in this state; "" if that needs no explanation
-    records: int | None  # unread, at most
-    is_exact: bool  # the number is exact
+    records: int | None  # at most this many are unread
+    is_exact: bool  # whether the number is exact
     age: Age | None
     pace: Pace | None  # None: fewer than two commits were seen
-    catch_up_s: float | None  # at the present rate; None: never, or unknown
-    sample: Sample  # the last one
+    catch_up_s: float | None  # time at the present rate; None: never, or unknown
+    sample: Sample  # the last sample
 
 
 NOTHING_UNREAD: Final = Age(0.0, Basis.RECORD)

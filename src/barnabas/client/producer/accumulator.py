@@ -114,7 +114,7 @@ class Accumulator:
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}  # partitions with a waiting batch
         self._batches_made = 0
-        self._unfinished: dict[int, ProducerBatch] = {}  # by number
+        self._unfinished: dict[int, ProducerBatch] = {}  # unfinished batches by number
         self.statistics = Statistics()
         self.used_bytes = 0
         self.flushing = 0  # the number of waiting flushes, during which no batch lingers

@@ -136,7 +136,7 @@ class ProducerBatch:
         self.records: OpenRecords | SealedRecords | None = OpenRecords(codec)  # None once encoded
         self.encoded: bytes | None = None
         self.sealed_count = 0  # the number of records, once encoded
-        self.size_bytes = HEADER_BYTES  # an upper bound, uncompressed
+        self.size_bytes = HEADER_BYTES  # an upper bound without compression
         self.limit_bytes = limit_bytes  # more records may join below this size; 0: none may
         self.counted_bytes = 0  # bytes that the partitioner has counted
         self.created_ms = created_ms

@@ -31,7 +31,7 @@ class OpenRecords:
         self.codec = codec
         self.timestamps: list[int] = []
         self.values: list[bytes | None] = []
-        self.keys: dict[int, bytes] = {}  # by index
+        self.keys: dict[int, bytes] = {}  # keys by record index
         self.headers: dict[int, Headers] = {}
 
     @classmethod

@@ -145,8 +145,8 @@ class Transactions:
         # partitions that are part of the transaction
         self._partitions: dict[TopicPartition, None] = {}
         self._wanted: dict[TopicPartition, None] = {}  # partitions still to be added
-        self._is_begun = False  # the coordinator has confirmed the begin
-        self._may_be_begun = False  # ... or may have begun it without confirming
+        self._is_begun = False  # the coordinator has confirmed the transaction's start
+        self._may_be_begun = False  # the coordinator may have begun it without confirming
         self._needs_bump = False
         self._error = None
 

@@ -17,7 +17,7 @@ from barnabas.security.tls_settings import TlsSettings
 
 _log = logging.getLogger(__name__)
 
-_CLIENTS_KEPT = 16  # differently configured clients kept per process
+_CLIENTS_KEPT = 16  # different configurations kept per process
 
 
 class ClientTls:

@@ -94,7 +94,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         finally:
             self._use.release()
 
-    stop = close  # the name in other clients
+    stop = close  # name used by other clients
 
     def _close(self, *, autocommit: bool) -> None:
         try:
@@ -140,7 +140,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         self._thread.run(self._client.commit_sync(offsets))
         self._call_back()
 
-    commit = commit_sync  # the name in other clients
+    commit = commit_sync  # name used by other clients
 
     @_alone
     def commit_async(
@@ -329,12 +329,12 @@ class SyncConsumer(BlockingClient[Consumer]):
     def partitions_for(self, topic: str) -> list[int]:
         return self._thread.run(self._client.partitions_for(topic))
 
-    partitions_for_topic = partitions_for  # the name in other clients
+    partitions_for_topic = partitions_for  # name used by other clients
 
     def available_partitions_for(self, topic: str) -> list[int]:
         return self._thread.run(self._client.available_partitions_for(topic))
 
-    available_partitions_for_topic = available_partitions_for  # the name in other clients
+    available_partitions_for_topic = available_partitions_for  # name used by other clients
 
     @_alone
     def topics(self) -> set[str]:

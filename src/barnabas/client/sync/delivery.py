@@ -29,7 +29,7 @@ class SyncDelivery:
         self.on_delivery = on_delivery
         self.record = record
         self.delivery: Delivery | None = None  # set on the loop once the record is queued
-        self.error: BaseException | None = None  # ... or if it could not be queued
+        self.error: BaseException | None = None  # set if the record could not be queued
         self._when_queued: list[Callable[[], None]] | None = None  # callbacks for the loop to call
 
     def done(self) -> bool:

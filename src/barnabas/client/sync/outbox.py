@@ -133,7 +133,7 @@ class Outbox:
         if self._waiting:
             # the thread that queued the first record may not have started it yet
             self._start_drain()
-        for _ in range(2):  # for the records being passed on, and for those queued since
+        for _ in range(2):  # once for the records being passed on, once for later ones
             if self._drain is None:
                 break
             await shielded(self._passed)

@@ -45,7 +45,7 @@ class UserThread:
         future = self._thread.submit(work)
         future.add_done_callback(lambda done: calls.put(None))
         try:
-            while (call := calls.get()) is not None:  # None: the work is done
+            while (call := calls.get()) is not None:  # None means that the work is done
                 call()
         except BaseException:  # raised by a listener, such as SystemExit, which also ends the work
             future.cancel()

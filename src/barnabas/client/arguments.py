@@ -60,7 +60,7 @@ def topic_names(topics: object, argument: str = "topics") -> list[str]:
 
 
 def checked_record(record: object, known_topics: Collection[str]) -> CheckedRecord:
-    """Check a record (PR-1) and return it with its size, with the bytes copied if necessary.
+    """Check a record (PR-1), copy its bytes if necessary, and return it with its size.
 
     `known_topics` contains the topics whose names have already been checked.
     """

@@ -295,7 +295,7 @@ class Channel:
     # ---- authentication ----
 
     async def _log_in(self) -> None:
-        # Not imported at the top, because clients without SASL do not need it.
+        # This is not imported at the top, because clients without SASL do not need it.
         from barnabas.client.security.login import log_in
 
         version = self.version(SASL_AUTHENTICATE)

@@ -39,7 +39,7 @@ class NoAnswer(Unreachable):
 
 
 class NoBrokersAvailable(Unreachable):
-    """Neither a server in `bootstrap.servers` nor a broker learned from one could be reached."""
+    """No server in `bootstrap.servers`, and no broker learned from one, could be reached."""
 
 
 class DeliveryTimedOut(BarnabasError):

@@ -2,8 +2,8 @@
 examine errors.
 
 The errors of Kafka's protocol are subclasses of `KafkaError`. They are defined in the other files
-of this folder, each with its code. Only one of them is defined here, because it represents all
-unknown codes.
+of this folder, each with its code, except for the one that represents all unknown codes, which is
+defined here.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ class UnsupportedCompressionType(KafkaError, code=76):
     """The version of the client's request does not support that compression type."""
 
 
-# KIP-207: a new leader answers ListOffsets with this rather than with an offset below one that its
-# predecessor has returned.
+# KIP-207: a new leader answers ListOffsets with this error if its offset would be below one that
+# its predecessor has returned.
 class OffsetNotAvailable(KafkaError, code=78, retriable=True):
     """The new leader's high watermark has not caught up with its epoch yet."""
 

@@ -244,7 +244,7 @@ class GroupAdmin(AdminCalls):
     ) -> None:
         """Set the offsets of a group without members. The group is created if it does not exist.
 
-        Raises UnknownMemberId if the group has members, or UnknownTopicOrPartition.
+        Raises UnknownTopicOrPartition, or UnknownMemberId if the group has members.
 
             await admin.alter_group_offsets("readers", {TopicPartition("test", 0): 1_000})
         """

@@ -1,6 +1,6 @@
 """Implements the part of `Admin` that asks brokers about their replicas and log directories.
 
-The log end offset of a replica is read with the Fetch request of a debugging consumer (replica id
+The log end offset of a replica is read with a Fetch request from a debugging consumer (replica id
 -2), which followers answer too. The request asks for an offset beyond any log, in an epoch that no
 log has reached, so the response contains the log end offset and no records.
 """

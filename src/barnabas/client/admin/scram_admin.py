@@ -135,7 +135,7 @@ def _several(given: ScramAlteration | Iterable[ScramAlteration]) -> list[ScramAl
 
 
 def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsRequest:
-    # Not imported at the top, because most uses of the admin client do not need it.
+    # This is not imported at the top, because most uses of the admin client do not need it.
     from barnabas.security.scram import MAX_ITERATIONS, kind_of, new_salt, salted_password
 
     request = AlterUserScramCredentialsRequest()

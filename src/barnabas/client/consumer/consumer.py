@@ -123,8 +123,8 @@ class Consumer(Polls):
         return interceptor_classes(self._config.interceptor_classes, CONSUMER_METHODS)
 
     def _make_group(self) -> None:
-        # Not imported at the top, because consumers without a group, such as Spark's, do not need
-        # it.
+        # This is not imported at the top, because consumers without a group, such as Spark's, do
+        # not need it.
         from barnabas.client.consumer.commits import Commits
         from barnabas.client.consumer.group import Group
         from barnabas.client.coordinator import GROUP, CoordinatorFinder
@@ -157,9 +157,9 @@ class Consumer(Polls):
         """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave and disconnect.
 
         A static member does not leave its group, because it may return within `session.timeout.ms`.
-        The response to leaving is awaited for one second at most. Other tasks that iterate over the
-        consumer stop, and a poll in another task raises ClientClosed. Closing a closed consumer
-        does nothing.
+        The consumer waits for a response to leaving for one second at most. Other tasks that
+        iterate over the consumer stop, and a poll in another task raises ClientClosed. Closing a
+        closed consumer does nothing.
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
@@ -229,7 +229,7 @@ class Consumer(Polls):
         Args:
             topics: names, or a compiled pattern that must match a whole name; topics created later
                 are found within `metadata.max.age.ms`.
-            listener: called during `poll`, `unsubscribe` and `close` with partitions gained or
+            listener: called during `poll`, `unsubscribe` and `close` with the partitions gained or
             lost.
 
         Raises:

@@ -122,8 +122,8 @@ class Chunk:
             for position, header in iterate_batches(records):
                 base_offset, last_offset = header.base_offset, header.last_offset
                 if last_offset < self.offset == self.next_offset and before is None:
-                    # The whole batch is below the position, so none of it is read. If it is the
-                    # last batch, it explains why the fetch returned nothing.
+                    # The whole batch is below the position, so no record in it is read. If it is
+                    # the last batch, it explains why the fetch returned nothing.
                     end = position + header.size_bytes  # some brokers start a little earlier
                     reason = f"it ends at {last_offset}"
                     continue

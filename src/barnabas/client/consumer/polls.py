@@ -3,8 +3,8 @@
     poll -> auto commit -> rebalance if one is due -> buffered records, or fetch and wait
 
 Only one poll runs at a time. Records are taken from the chunks that the fetcher has buffered.
-`_reading` is the chunk in use, from which an iteration takes records without polling for each of
-them.
+`_reading` is the chunk in use, from which an iteration takes records without polling for each
+record.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Polls(Lookups):
         self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
-        """Return the state of a partition. Raises ValueError if not assigned, or TypeError."""
+        """Return a partition's state. Raises TypeError, or ValueError if it is not assigned."""
         return self._assignment.of(arguments.topic_partition(topic_partition))
 
     def _states(

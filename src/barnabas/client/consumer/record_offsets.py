@@ -92,7 +92,8 @@ async def last_records(
     unread = dict(spans)
     width = count
     while unread:
-        # If a range has no more offsets than wanted records, use all of it without reading.
+        # If a range has no more offsets than wanted records, use the whole range without reading
+        # it.
         starts |= {
             name: begin for name, (begin, end) in unread.items() if end - begin <= missing[name]
         }

@@ -2,8 +2,8 @@
 
 A batch is first open (records are added), then closed (it is encoded once, sent, and resent
 unchanged if retried), and then done (acknowledged or failed). It becomes done exactly once. A batch
-that was split is done when all of its parts are done, and each of its records has the outcome of
-the part that contains it. Pure: the batch neither waits nor reads a clock.
+that was split is done when all of its parts are done. Each record has the outcome of the part that
+contains it. Pure: the batch neither waits nor reads a clock.
 """
 
 from __future__ import annotations

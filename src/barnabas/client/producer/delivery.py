@@ -123,8 +123,8 @@ class Delivery:
 def call_back(callback: Callable[[D], Any], delivery: D) -> None:
     """Call the user's callback. If it raises an exception, the exception is only logged.
 
-    Other errors, such as SystemExit, are raised later by the loop, because the other callbacks of
-    the batch must run first.
+    Other errors, such as SystemExit, are raised later by the loop, because the batch's other
+    callbacks must run first.
     """
     try:
         callback(delivery)

@@ -131,7 +131,7 @@ class Preparation:
     """Applies a producer's interceptors, then its serializers, to each record (PR-1, PR-10)."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        # Not imported at the top: most producers do not need it.
+        # This is not imported at the top, because most producers do not need it.
         from barnabas.client.interceptors import PRODUCER_METHODS, interceptor_classes
         from barnabas.client.serialization import serialize, serializer
 
@@ -197,7 +197,7 @@ class Intake:
         self.accumulator.check_loop = self._cluster.metadata.check_loop
         self.transactions: Transactions | None = None
         if self.config.transactional_id:
-            # Not imported at the top: most producers do not need it.
+            # This is not imported at the top, because most producers do not need it.
             from barnabas.client.producer.transactions import Transactions
 
             self.transactions = Transactions(self._cluster, self.config, self.accumulator)

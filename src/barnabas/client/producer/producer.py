@@ -298,8 +298,8 @@ class Producer:
             KafkaError: the topic has an error, such as UnknownTopicOrPartition.
             BufferFull: there was no room in `buffer.memory` within `max.block.ms`.
             Unreachable: no broker has described the topic within `max.block.ms`.
-            ClientClosed: the producer is not running, or runs on another event loop; in the latter
-                case, if the record joins an open batch, only awaiting the delivery raises this.
+            ClientClosed: the producer is not running, or runs on another event loop. With another
+                loop, if the record joins an open batch, only awaiting the delivery raises this.
 
         Example::
 

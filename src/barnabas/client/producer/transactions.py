@@ -491,7 +491,7 @@ class Transactions:
             try:
                 return await attempt()
             except ConcurrentTransactions:
-                # Not a failure, so it does not lengthen the backoff after failures.
+                # This is not a failure, so it does not lengthen the backoff after failures.
                 pause_ms = min(_CONCURRENT_FIRST_MS << concurrent, _CONCURRENT_MOST_MS)
                 concurrent = min(concurrent + 1, 10)
                 if self._clock.monotonic_ms() + pause_ms >= deadline_ms:

@@ -69,7 +69,7 @@ class SecurityConfig(NamedTuple):
     def check(self) -> None:
         """Raise ConfigError if the options are inconsistent."""
         if self.protocol.uses_sasl:
-            # Not imported at the top, because clients without SASL do not need it.
+            # This is not imported at the top, because clients without SASL do not need it.
             from barnabas.client.security.login import check_login
 
             check_login(self)
@@ -86,7 +86,7 @@ class SecurityConfig(NamedTuple):
                 )
 
     def tls_settings(self) -> TlsSettings:
-        """Return the TLS options. Raises ConfigError if one of them is invalid."""
+        """Return the TLS options. Raises ConfigError if an option is invalid."""
         from barnabas.security.tls_settings import TlsSettings
 
         own = {name.removeprefix("ssl_"): value for name, value in self._asdict().items()}

@@ -175,7 +175,7 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
 
 def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoint:
     """Return the token endpoint that the options specify. Raises ConfigError."""
-    # Not imported at the top, because other mechanisms do not need it.
+    # This is not imported at the top, because other mechanisms do not need it.
     from barnabas.security.token_endpoint import Refresh, grant_of, token_endpoint
 
     refresh = Refresh(

@@ -65,7 +65,7 @@ _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints our e
 _MOST_SUGGESTED = 3
 _CLI = "barnabas.cli."
 _EXTRAS = {"barnabas_pipeline.": "pipeline", "barnabas.console.": "console"}
-"""The packages of commands that need an extra."""
+"""Maps packages whose commands need an extra to the name of the extra."""
 
 _MODULES = {
     "elect-leaders": "partitions.elect_command",
@@ -104,8 +104,8 @@ class _Commands(CommandGroup):
             outcome = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Like `ls | head -1`, `barnabas topics list | head -1` succeeds.
-            drop_output()  # before click, which would exit with 1
+            # `barnabas topics list | head -1` must succeed, like `ls | head -1`.
+            drop_output()  # do this before click exits with 1
             return EXIT_OK
         return outcome
 
@@ -115,7 +115,7 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        # Import late, so that no command loads the libraries of other commands.
+        # Import the module only now, so that no command loads the libraries of other commands.
         name = _MODULES.get(cmd_name, f"{cmd_name}.command")
         extra = next((each for own, each in _EXTRAS.items() if name.startswith(own)), None)
         module = import_module(_CLI + name) if extra is None else _of_extra(name, extra)
@@ -200,7 +200,9 @@ def _suggestion(error: click.UsageError) -> str:
 
 
 def _elsewhere(name: str) -> str:
-    """Return the commands of this name in other groups: `start` may mean a server or a cluster."""
+    """Return the commands of this name in other groups. For example, `start` may refer to a server
+    or to a cluster.
+    """
     context = click.Context(app, info_name="barnabas")
     found = [f"barnabas {name}"] if app.get_command(context, name) is not None else []
     for group_name in app.list_commands(context):

@@ -61,7 +61,8 @@ def explain(error: Exception) -> str:
     text = str(error).rstrip(".")
     if isinstance(error, KafkaError):
         text = f"{text} ({error.name})"
-    # A note was added where the cause was known, so it beats advice for the error's class.
+    # A note was added where the cause was known, so it takes precedence over the advice for the
+    # error's class.
     advice = ", ".join(getattr(error, "__notes__", ())) or _advice(error)
     return f"{text}; {advice}" if advice else text
 

@@ -25,7 +25,9 @@ _FILES_SERVERS = "barnabas.bootstrap_servers"
 
 
 def bootstrap_server(command: F) -> F:
-    """Add `--bootstrap-server`, passed on as `servers`, with `--profile` and `--command-config`."""
+    """Add `--bootstrap-server`, `--profile` and `--command-config`. The command receives the
+    addresses as `servers`.
+    """
     servers = click.option(
         "--bootstrap-server",
         "servers",
@@ -138,7 +140,9 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
 
 
 def _without_login(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without a user, and check the others. Users give their own later."""
+    """Return the options without a user name and password, and check the others. Users supply their
+    own names and passwords later.
+    """
     from barnabas.client.config import ClientConfig, configure
 
     login = ("sasl_jaas_config", "sasl_plain_username", "sasl_plain_password")

@@ -3,7 +3,7 @@
     def topics() -> None: ...    decorated by @command_group()
 
 - A group's help shows the whole first sentence of each command; click shortens it to `...`.
-- An unknown command or option produces one hint only, without click's.
+- An unknown command or option produces only one hint, which replaces click's.
 - All groups use the verb `delete`; `remove` and `rm` are aliases for it.
 """
 

@@ -1,7 +1,7 @@
 """Runs the command `barnabas`, choosing what to run before importing anything large.
 
-`server start` is handled first: a broker is ready in a tenth of a second, and importing the
-libraries of the other commands would take half as long.
+`server start` is handled first, because a broker is ready in a tenth of a second, and importing the
+libraries of the other commands would take half of that time again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def drop_output() -> None:
 def _run(words: list[str]) -> int:
     # Bypass click; see the module docstring.
     if words[:2] == ["server", "start"]:
-        # Modules create many long-lived objects. Traversing them repeatedly, the garbage collector
-        # would take a tenth of the time until the broker is ready. The broker enables it again.
+        # Modules create many long-lived objects. The garbage collector would traverse them
+        # repeatedly, which would take a tenth of the time until the broker is ready. The broker
+        # enables it again.
         gc.disable()
         try:
             from barnabas.cli.server.start_command import start

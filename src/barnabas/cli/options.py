@@ -126,7 +126,7 @@ def run_client(
     If the work takes long, `waits_for` is shown on a terminal. Pass None if the command shows this
     itself.
     """
-    # Commands without brokers do not import these.
+    # Import these only here, because commands that use no brokers do not need them.
     import asyncio
 
     from barnabas.net.loop import new_event_loop

@@ -98,7 +98,7 @@ def show_configs(
     for title in ("config", "value", "from", "description"):
         table.add_column(title, overflow="fold")
     for entry in entries:
-        # Brokers return null for sensitive configs; "null" would look like an unset config.
+        # Brokers return null for sensitive configs, but "null" would look like an unset config.
         value = "(hidden)" if entry.is_sensitive else entry.value
         table.add_row(
             Text(entry.name),

@@ -58,8 +58,8 @@ def show_table(
 
 
 def _fits(width: int, titles: Sequence[str], rows: Sequence[Cells]) -> bool:
-    """Return whether the table fits without folding titles or numbers, and without making text
-    columns too narrow.
+    """Return whether the table fits if titles and numbers are not folded and text columns are not
+    too narrow.
     """
     needed = 0
     for number, title in enumerate(titles):

@@ -17,8 +17,8 @@ _AFTER_S = 2.0
 
 
 async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
-    """Return the response to an optional request, which the rest of the output does not depend on.
-    Return `otherwise` if the brokers reject the request or take longer than two seconds.
+    """Return the response to a request on which the rest of the output does not depend. Return
+    `otherwise` if the brokers reject the request or take longer than two seconds.
     """
     try:
         async with asyncio.timeout(_AFTER_S):
@@ -56,7 +56,7 @@ class Waiting:
         self.end()
 
     def end(self) -> None:
-        """Stop waiting: the awaited event has occurred."""
+        """Stop waiting, because the awaited event has occurred."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

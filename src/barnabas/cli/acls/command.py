@@ -87,7 +87,7 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
-    # Brokers would store such a rule but never match it, so it would have no effect.
+    # Brokers would store such a rule, but it would have no effect because it matches no client.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
             f"--host {host}: no client would match it. --host takes the address of one client, "
@@ -224,7 +224,7 @@ def explain_(
         return
     said = {
         "allowed": bool(found.is_allowed),
-        # If null, no rule matches, and `allowed` is the brokers' default.
+        # If this is null, no rule matches, and `allowed` is the brokers' default.
         "rule": found.rule and rule_values(found.rule),
         "rules_about_it": len(found.about),
         "lets_in": None if found.is_allowed else rule_line(letting_in(access)),
@@ -283,6 +283,6 @@ async def _describe_rules(servers: str, wanted: Iterable[AclFilter]) -> list[Acl
 
 
 async def _delete(servers: str, rules: Iterable[AclBinding]) -> list[AclBinding]:
-    """Delete exactly these rules, and none added since they were shown."""
+    """Delete exactly these rules, but none that were added after these were shown."""
     async with Admin(servers, **client_options()) as admin:
         return sorted(await admin.delete_acls(map(filter_of, rules)))

@@ -95,8 +95,8 @@ def operations_by_pattern(
             _check_operations(pattern.resource_type, deeds.operations)
             found[pattern] = dict.fromkeys(deeds.operations)
         for role in roles:
-            # A role gets no rules for resources that it does not use: with both --producer and
-            # --consumer, a group is only for the consumer.
+            # A role gets no rules for resources that it does not use. For example, with both
+            # --producer and --consumer, a group applies only to the consumer.
             operations = role.get(pattern.resource_type, ())
             if operations:
                 found.setdefault(pattern, {}).update(dict.fromkeys(operations))

@@ -34,7 +34,7 @@ _TYPES = {
 
 
 def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
-    """Add the options for resources, passed on as `patterns`.
+    """Add the options for resources. The command receives their values as `patterns`.
 
     `pattern_types` lists the permitted ways to match names.
     """
@@ -90,7 +90,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
 
 
 def principals(command: F) -> F:
-    """Add `--user` and `--principal`, passed on as `principals`."""
+    """Add `--user` and `--principal`. The command receives their values as `principals`."""
 
     @wraps(command)
     def gather(**given: Any) -> Any:
@@ -120,7 +120,7 @@ def principals(command: F) -> F:
 
 
 def deeds(command: F) -> F:
-    """Add the options for operations, passed on as `deeds`."""
+    """Add the options for operations. The command receives their values as `deeds`."""
     options = (
         click.option(
             "--producer", is_flag=True, help="All operations needed to write to the topics."
@@ -198,7 +198,7 @@ def filters(
 ) -> list[AclFilter]:
     """Return filters for the rules that the options select. A missing option matches anything.
 
-    `clients` are principals and hosts.
+    `clients` contains the principals and the hosts.
     """
     principals, hosts = clients
     wanted = operations_by_pattern(deeds, patterns)
@@ -212,8 +212,8 @@ def filters(
             principal=principal, host=host, operation=operation, permission=permission
         )
         for resource, operations in resources
-        # A filter has one value per field, so each combination needs a filter. None and ANY match
-        # anything.
+        # A filter has only one value per field, so each combination needs its own filter. None and
+        # ANY match anything.
         for principal, host, operation in product(
             principals or (None,), hosts or (None,), operations or (Operation.ANY,)
         )

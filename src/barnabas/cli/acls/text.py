@@ -80,7 +80,7 @@ def letting_in(access: Access) -> AclBinding:
 
 
 def explanation_lines(access: Access, found: Explanation) -> list[str]:
-    """Return the decision, its rule, the reason, and a change that would reverse it, as lines."""
+    """Return lines that state the decision, its rule, the reason, and how to reverse it."""
     verdict = {True: "Allowed", False: "Denied", None: "Denied by default"}[found.is_allowed]
     lines = [
         f"{verdict}: {access.principal}, {pascal_name(access.operation)} on "

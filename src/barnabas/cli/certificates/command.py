@@ -68,7 +68,8 @@ def certificates() -> None:
 @_secure_dir()
 @as_json
 def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None:
-    """Show the names in certificates and when they expire; warn if that is within 30 days.
+    """Show the names in certificates and when the certificates expire. Warn about those that expire
+    within 30 days.
 
     FILES must be in PEM.
 
@@ -108,8 +109,8 @@ def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None
 def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
     """Renew the brokers' certificate, with its current names and any added by --name.
 
-    Running brokers load the new certificate within seconds; on other machines, they need a copy of
-    server.pem. The authority's key, ca.key, must be in the directory.
+    Running brokers load the new certificate within seconds. Brokers on other machines need a copy
+    of server.pem. The authority's key, ca.key, must be in the directory.
 
     \b
     Examples:

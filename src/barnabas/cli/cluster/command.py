@@ -31,8 +31,8 @@ _FIRST_PORT = 9092
 
 
 def _default_directory() -> Path:
-    """Return a directory under the home directory, because another user could have created it in
-    /tmp first.
+    """Return a directory under the home directory. A directory in /tmp could already have been
+    created by another user.
     """
     try:
         return Path(_DEFAULT_DIRECTORY).expanduser()
@@ -140,7 +140,8 @@ def stop(directory: Path) -> int:
     def work() -> int:
         plan = existing_plan(directory)
         running = plan.running()
-        # The command that started the cluster would report that this process had failed.
+        # Stop the command that started the cluster first. Otherwise, it would report the stopped
+        # processes as failed.
         if not stop_process("the cluster's command", directory) and not running:
             raise CannotRun(f"nothing is running in {directory}")
         stop_all(plan)

@@ -31,8 +31,8 @@ def problems(
     topics: Iterable[TopicDescription],
     min_isr: dict[str, int],
 ) -> Iterator[Problem]:
-    """Yield the problems, worst first, with only the worst one for each partition. `min_isr`
-    maps topics to min.insync.replicas.
+    """Yield the problems, starting with the worst. For each partition, only the worst problem is
+    included. `min_isr` maps topics to min.insync.replicas.
     """
     live = {broker.broker_id for broker in cluster.brokers}
     topics = list(topics)
@@ -70,7 +70,7 @@ def _of(
     if partition.leader < 0 or partition.leader not in live:
         text = f"{name} has no leader: it can be neither read nor written ({in_sync})"
         yield Problem(OFFLINE, text, name)
-    # No more replicas can be in sync than the replication factor, whatever the config.
+    # The number of in-sync replicas cannot exceed the replication factor, whatever the config says.
     elif isr < min(min_isr, replicas):
         text = (
             f"{name} rejects writes with acks=all: {in_sync}, but min.insync.replicas is {min_isr}"

@@ -96,7 +96,9 @@ class Plan(NamedTuple):
 
 
 def profile(count: int) -> dict[str, str]:
-    """Return configs for `count` brokers; with three or more, the cluster survives losing one."""
+    """Return configs for `count` brokers. With three or more, the cluster survives the loss
+    of one.
+    """
     # With acks=all, three replicas survive the loss of one broker if two in sync are enough.
     replicas = str(min(3, count))
     min_isr = "2" if count >= 3 else "1"
@@ -177,8 +179,8 @@ def existing_plan(directory: Path) -> Plan:
 def make_plan(
     directory: Path, count: int | None, overrides: Mapping[str, str], first_port: int
 ) -> Plan:
-    """Return the plan of an existing cluster, or of a new one on free ports from `first_port` on.
-    The number of brokers may grow but not shrink. Raises CannotRun.
+    """Return the plan of an existing cluster, or of a new one whose ports are free and start at
+    `first_port`. The number of brokers may grow but not shrink. Raises CannotRun.
     """
     check_overrides(overrides)
     before = read_plan(directory)
@@ -219,7 +221,8 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe, contextlib.suppress(OSError):
-        # Bind the port as the broker does, so that a connection in TIME_WAIT does not count.
+        # Bind the port as the broker does, so that a connection in TIME_WAIT does not make the port
+        # seem occupied.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return True

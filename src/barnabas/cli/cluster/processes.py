@@ -105,7 +105,7 @@ def stop_process(name: str, directory: Path) -> bool:
             os.kill(recorded.pid, signal.SIGKILL)
             _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)
     except ProcessLookupError:
-        return True  # the process ended on its own just before
+        return True  # the process had just ended on its own
     except PermissionError as error:
         raise CannotRun(f"{name}, process {recorded.pid}, belongs to another user") from error
     return True

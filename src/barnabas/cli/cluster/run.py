@@ -114,7 +114,8 @@ class _Run:
         if plan.is_secure:
             from barnabas.cli.server.secure_option import prepare_security  # few clusters need it
 
-            # Create the certificates before the brokers start, or all brokers would try to.
+            # Create the certificates before the brokers start. Otherwise, every broker would try to
+            # create them.
             self._setup = prepare_security(plan.secure_directory, [HOST])
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
@@ -190,7 +191,7 @@ class _Run:
             complain(WHO, f"{who} {ending(code)}; {again} starts it again")
 
     def _stop(self) -> None:
-        """Stop all processes, including children without a pid file yet."""
+        """Stop all processes, including children that have not yet written a pid file."""
         stop_all(self._plan)
         for child in self._children:
             if child.process.poll() is None:

@@ -41,7 +41,7 @@ def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> l
 
 
 def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
-    """Return which part is missing and how to install it, or "" if none is."""
+    """Return which part is missing and how to install it, or "" if nothing is missing."""
     java = _find_java(environment)
     if jar.exists() and java is not None:
         return ""

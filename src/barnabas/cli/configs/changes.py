@@ -16,7 +16,9 @@ class BadChange(Exception):
 
 
 def split_items(text: str) -> Iterator[str]:
-    """Yield the stripped items between commas, except commas in brackets."""
+    """Yield the items between commas, without surrounding blanks. A comma in brackets does not
+    separate items.
+    """
     depth, begin = 0, 0
     for at, letter in enumerate(text):
         # Kafka's pattern does not count brackets, but splits well-formed text the same way.

@@ -25,7 +25,7 @@ class Described(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Describes a change of either quotas or credentials."""
+    """Describes a change to either quotas or credentials."""
 
     entity: Entity
     quotas: Alteration
@@ -33,8 +33,8 @@ class Change(NamedTuple):
 
 
 async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = ()) -> Described:
-    """Return the settings of an entity, and of all entities that also have a name for each of
-    `types`. Credentials are read only for one named user, or for all users.
+    """Return the settings of the entities that have the names in `entity` and any name for each of
+    `types`. Credentials are read only for one named user or for all users.
     """
     types = list(types)
     quotas = await admin.describe_client_quotas(entity, types=types, is_strict=True)
@@ -62,7 +62,8 @@ def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Chan
     try:
         return Change(entity, alteration(entity, add, delete), [])
     except BadChange:
-        # Only a change to a single user can contain a password; any other detailed message is safe.
+        # Only a change to a single user can contain a password. In all other cases, it is safe to
+        # show the detailed message.
         if list(entity) != ["user"] or entity["user"] is None:
             raise
     # The text may be a mistyped password, so it is not printed.
@@ -98,7 +99,9 @@ async def apply(admin: Admin, change: Change) -> None:
 
 
 def entity_words(entity: Entity) -> str:
-    """Return Kafka's description of the changed entity, which omits the second of two parts."""
+    """Return Kafka's description of the changed entity. If the entity has two parts, the
+    description omits the second one.
+    """
     kind, name = next(iter(entity.items()))
     word = "client" if kind == "client-id" else kind
     return f"config for {word} {name}" if name else f"default config for {word}s in the cluster"

@@ -140,10 +140,12 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     validate_only: bool,
     servers: str,
 ) -> None:
-    """Change the configs of a topic, a broker, all brokers or clients, either all or none.
+    """Change the configs of a topic, a broker, all brokers or clients. Either all changes are made
+    or none.
 
     Put a value that contains commas in square brackets. Changes take effect immediately. The most
-    specific quota applies: for user and client id, user, client id, or the default.
+    specific quota applies: the one for the user and the client id, then for the user, then for the
+    client id, and finally the default.
 
     \b
     Examples:
@@ -239,8 +241,8 @@ def _alter_clients(
 
 
 def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> list[str]:
-    """Return warnings about new values that have no effect, and unknown names of deleted configs.
-    Brokers accept both, because such a config may have an effect in a Kafka cluster.
+    """Return warnings about new values that have no effect, and about deleted configs with unknown
+    names. Brokers accept both, because such a config may have an effect in a Kafka cluster.
     """
     deleted = [change.name for change in changes if change.op is ConfigOperationType.DELETE]
     values = {

@@ -135,7 +135,7 @@ class EntityOptions(NamedTuple):
 
 
 def entity_options(command: F) -> F:
-    """Add these options to a command, as the argument `chosen`."""
+    """Add these options to a command, which receives them as the argument `chosen`."""
 
     @wraps(command)
     def collect(**options: Any) -> Any:

@@ -107,7 +107,7 @@ def explain_text(name: str) -> str:
     every = {**BROKER_KEYS, **TOPIC_KEYS}
     if name not in every and name:
         near = sorted(each for each in every if each.startswith(name))
-        # A prefix of several names lists them; a prefix of one name stands for it.
+        # If several names start with the text, list all of them. If only one does, show that one.
         if len(near) > 1:
             return "".join(f"{each}\n  {every[each].doc}\n" for each in near)
         name = near[0] if near else name

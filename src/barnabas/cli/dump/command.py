@@ -118,7 +118,8 @@ def dump(
     for path, shown_as in _files(paths):
         found += 1
         try:
-            # The findings are the output; each file's are complete before the next file is read.
+            # The findings are the output. All findings for a file are printed before the next file
+            # is read.
             if verify:
                 problems += output.findings(shown_as, _findings(path, wanted))
             else:
@@ -128,7 +129,7 @@ def dump(
             raise  # the reader closed the pipe; the file is fine
         except (CorruptData, OSError) as error:
             problems += 1
-            # Standard error is unbuffered: without a flush, the error would appear before the
+            # Standard error is unbuffered, so without a flush, the error would appear before the
             # preceding lines.
             output.flush()
             complain(_WHO, _reason(shown_as, error))
@@ -248,7 +249,7 @@ def _findings(path: Path, wanted: Wanted) -> Findings:
 
 
 def _unreadable(path: Path, wanted: Wanted) -> Findings:
-    """Read the file; the only finding is any CorruptData that reading raises."""
+    """Read the whole file. If this raises CorruptData, the error is the only finding."""
     for _ in _lines(path, "", wanted):
         pass
     yield from ()

@@ -32,7 +32,9 @@ class IndexEntry(NamedTuple):
     offset: int
     """The offset of the last record of the batches that the entry covers."""
     target: int
-    """The byte position of those batches, or the largest timestamp up to them in milliseconds."""
+    """In `.index`, the byte position of these batches. In `.timeindex`, the largest timestamp up to
+    these batches, in milliseconds.
+    """
 
 
 def base_offset(path: Path) -> int:
@@ -48,7 +50,8 @@ def base_offset(path: Path) -> int:
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
     """Yield the entries without the trailing zeros; an index of only zeros has one entry."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
-        # Zeros after the first entry are preallocated: no later entry can point to the base offset.
+        # Zeros after the first entry are preallocated, because no later entry can point to the base
+        # offset.
         if i and relative == 0:
             return
         yield IndexEntry(base + relative, position)

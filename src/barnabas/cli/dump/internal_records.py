@@ -106,7 +106,7 @@ def _group_payload(decoded: InternalRecord) -> str:
 
 
 def _consumer_values(member: MemberMetadata) -> dict[str, Any]:
-    """Return the values decoded from a member's bytes, without any that were never set."""
+    """Return the values decoded from a member's bytes, omitting values that were never set."""
     values = {}
     for name, cls in _BLOBS.items():
         data = bytes(getattr(member, name))

@@ -35,7 +35,7 @@ MAX_BATCH_BYTES = 64 << 20
 """For a larger batch, only the checksum is verified; its records are not read."""
 
 _MAX_SEQUENCE = 2**31 - 1
-_MAGIC_END = 17  # Kafka needs this many bytes to look for a batch
+_MAGIC_END = 17  # Kafka looks for a batch only if there are this many bytes
 _MIN_LENGTH = 14  # the size of the shortest message in any format
 _PIECE_BYTES = 1 << 20
 _SIZE = Struct(">qi")
@@ -213,8 +213,9 @@ def _control_text(record: Record) -> str:
 
 
 def _message_crc(header: BatchHeader, record: Record) -> int:
-    """Return the checksum of an old message. Inside a wrapper, it is recomputed: the wrapper's
-    checksum covers those bytes, which have only one layout.
+    """Return the checksum of a message in an old format. The checksum of a message inside a wrapper
+    is recomputed from its fields. This is exact, because the wrapper's checksum covers the fields,
+    and they have only one layout.
     """
     if header.codec == NONE:
         return header.crc

@@ -105,7 +105,7 @@ def _marker_lines(path: Path, shown_as: str) -> Iterator[str]:
 
 
 def _content(path: Path) -> bytes:
-    """Return the whole file. Raises FileNotFoundError; `storage` would treat a missing file as
+    """Return the whole file. Raises FileNotFoundError, whereas `storage` treats a missing file as
     empty.
     """
     if path.stat().st_size > MAX_BYTES:

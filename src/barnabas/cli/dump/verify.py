@@ -1,15 +1,15 @@
 """Checks the files of a partition, and reports each finding on one line (ST-9).
 
     .log         every batch is complete with the right checksum; offsets and epochs never decrease
-    .index       entries rise; each points to a batch, and its offset is a batch's last one
-    .timeindex   entries rise; each has the largest timestamp up to the batch that its offset ends
-    .txnindex    entries rise; each has an ABORT marker of its producer in the log
+    .index       entries ascend; each points to a batch and has the last offset of a batch
+    .timeindex   entries ascend; each has the largest timestamp up to the batch with its offset
+    .txnindex    entries ascend; for each, the log has an ABORT marker of the same producer
     .snapshot    the checksum
 
 The index files are compared with the `.log` of the same name. It is read once from start to end, so
-memory use does not grow with the log. Missing index entries are not reported, because the entries
-depend on when the log was opened. Any other file that `barnabas dump` reads is valid if it can be
-read.
+memory use does not grow with the log. Missing index entries are not reported, because which entries
+exist depends on when the log was opened. Any other file that `barnabas dump` reads is valid if it
+can be read.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def verify_log(path: Path, *, records: bool = False) -> Findings:
                     yield f"{where} does not come after offset {last_offset}"
                 if header.last_offset - base > MAX_RELATIVE_OFFSET:
                     yield f"{where} is too far from the segment's first offset for its indexes"
-                # Epochs never decrease within a log: a leader appends under its own epoch, and
-                # truncation removes an older leader's records.
+                # Epochs never decrease within a log, because a leader appends records with its own
+                # epoch, and truncation removes the records of an older leader.
                 if header.magic == 2 and header.partition_leader_epoch < last_epoch:
                     epoch = header.partition_leader_epoch
                     yield f"{where} has leader epoch {epoch}, after a batch with {last_epoch}"
@@ -83,7 +83,8 @@ def verify_offset_index(path: Path) -> Findings:
         before = IndexEntry(base - 1, -1)
         for entry in read_offset_index(file, base):
             what = f"the entry offset {entry.offset} position {entry.target}"
-            # An entry that does not rise would break a binary search, and the checks below.
+            # An entry that is not larger than the one before it would break binary searches and the
+            # checks below.
             if entry.offset <= before.offset or entry.target <= before.target:
                 yield f"{what} does not come after offset {before.offset} position {before.target}"
                 return
@@ -109,7 +110,8 @@ def verify_time_index(path: Path) -> Findings:
                 return
             if not scan.ends_with(entry.offset):
                 yield f"{what}: no batch ends with that offset"
-            # An entry holds the largest timestamp so far; a search by time can skip all before it.
+            # An entry holds the largest timestamp so far, so that a search by time can skip
+            # everything before it.
             elif scan.max_timestamp != entry.target:
                 yield f"{what}: the largest timestamp up to that offset is {scan.max_timestamp}"
             before = entry
@@ -141,7 +143,7 @@ def verify_epochs(path: Path) -> Findings:
 
 
 class _Scan:
-    """Scans a log once, answering queries that must be in ascending order of position."""
+    """Scans a log once to answer queries, which must be made in ascending order of position."""
 
     def __init__(self, walk: LogWalk) -> None:
         self._batches = self._readable(walk)

@@ -15,7 +15,7 @@ from barnabas.events import ROUTINE, Event
 
 
 class Selection(NamedTuple):
-    """Selects the events to show; an option left out selects all.
+    """Selects the events to show. An option that is left out selects all events.
 
     The very frequent kinds in `ROUTINE` must be selected by name or by `with_routine`.
     """

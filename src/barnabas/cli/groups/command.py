@@ -103,7 +103,8 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     async def work() -> tuple[list[GroupListing], dict[str, DescribedGroup]]:
         async with Admin(servers, **client_options()) as admin:
             found = await admin.list_groups(states=states, types=types)
-            # Members and lags take several requests per group; only a terminal shows them.
+            # Members and lags take several requests per group, so they are shown only on a
+            # terminal.
             return found, await soon(_describe_all(admin, found), {}) if is_table else {}
 
     found, described = run_client(work())
@@ -314,7 +315,7 @@ def _complain_of_missing(groups: Iterable[GroupDescription]) -> int:
 
 
 def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
-    """Print what Kafka prints, with any remark on standard error."""
+    """Print what Kafka prints, and write any remark to standard error."""
     text = remark(described)
     if text is not None and what != "events":
         click.echo(printable_lines(text), err=True)

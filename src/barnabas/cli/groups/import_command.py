@@ -76,10 +76,12 @@ async def _import(
             committed = await admin.list_group_offsets(group.group_id)
             for name, offset in group.offsets.items():
                 before = committed.get(name)
-                # Offsets in ZooKeeper outlive their topics; commits for these would be rejected.
+                # Offsets remain in ZooKeeper after their topic is deleted. The brokers would reject
+                # a commit for a deleted topic.
                 if name.partition not in topics.get(name.topic, ()):
                     remarks.append(f"{group.group_id}: left out {name}, which does not exist")
-                # The group has since committed to Kafka; the older offsets would repeat records.
+                # The group has since committed an offset to Kafka, so the older one would make it
+                # read records again.
                 elif before is not None and not overwrite:
                     remarks.append(
                         f"{group.group_id}: left out {name}, where it has since "
@@ -90,7 +92,8 @@ async def _import(
     if not moves:
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
-    # The rest is a reset from a file, which moves offsets into the log and rejects active groups.
+    # From here on, this is a reset from a file, which moves offsets into the log and rejects active
+    # groups.
     request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
     return await reset(servers, request, execute), remarks
 

@@ -61,7 +61,8 @@ def moment_ms(text: str, now_ms: int) -> int:
         return max(now_ms - int(ago[1]) * _AGO_MS[ago[2]], 0)
     if text.startswith("-P"):
         return max(now_ms - duration_ms(text[1:]), 0)
-    # Fewer than eleven digits could be seconds or a year; as milliseconds, they end in April 1970.
+    # A number of fewer than eleven digits could be seconds or a year. As milliseconds, it would
+    # mean a time before May 1970.
     if text.isascii() and text.isdecimal() and 11 <= len(text) < 19:
         return int(text)
     try:

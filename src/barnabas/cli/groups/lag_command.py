@@ -42,8 +42,8 @@ class Judging(NamedTuple):
     most: int
 
     def looker(self, servers: str) -> LagLooker:
-        """Return a looker with these options."""
-        # Other group commands need no consumer.
+        """Return a `LagLooker` with these options."""
+        # Import this only here, because other group commands need no consumer.
         from barnabas.client.lag.looker import LagLooker
 
         return LagLooker(
@@ -95,7 +95,9 @@ def judging(most: int = _COUNTED_ONCE) -> Callable[[F], F]:
 async def lag_for(
     servers: str, names: GroupNames, options: Judging, watched_s: float
 ) -> list[GroupLag]:
-    """Watch groups for this long, or until nothing new can show, and return their lag."""
+    """Watch groups for this long, or until further polls would show nothing new, and return their
+    lag.
+    """
     loop = asyncio.get_running_loop()
     async with options.looker(servers) as looker:
         until_s = loop.time() + watched_s
@@ -109,8 +111,8 @@ async def lag_for(
 
 def _is_settled(lag: GroupLag) -> bool:
     """Return whether further polls would show nothing new."""
-    # A group without a protocol has no members: its consumers assign their own partitions. Only a
-    # second poll shows whether they commit.
+    # A group without a protocol has no members, because its consumers assign partitions to
+    # themselves. Only a second poll shows whether they commit offsets.
     return all(
         verdict.state is State.CAUGHT_UP
         or (verdict.state is State.STOPPED and lag.group.protocol_type != "")
@@ -201,7 +203,7 @@ class _Watcher:
         self._unready = "the groups have not been polled yet"
 
     def has_missing_groups(self) -> bool:
-        """Return whether any of the groups did not exist at the last poll."""
+        """Return whether any of the requested groups did not exist at the last poll."""
         return any(lag.group.state == DEAD for lag in self._lags)
 
     async def write(self, servers: str, *, once: bool, as_json: bool) -> None:
@@ -265,7 +267,9 @@ class _Watcher:
             listener.close()
 
     async def _look_again(self, looker: LagLooker, *, once: bool = False) -> None:
-        """Poll after a pause; retry after a transient error or, with `once`, only record it."""
+        """Poll after a pause. After a transient error, try again or, with `once`, only record the
+        error.
+        """
         while True:
             await asyncio.sleep(self._interval_s)
             try:

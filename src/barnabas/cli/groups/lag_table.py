@@ -58,7 +58,8 @@ def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) 
     hidden = 0
     for lag in sorted(lags, key=lambda lag: (-lag.together.state.severity, lag.group.group_id)):
         rows = sorted(lag.verdicts.items(), key=lambda each: (-each[1].state.severity, each[0]))
-        # A group's headings take two lines, and the last line counts the hidden partitions.
+        # A group's headings take two lines, and the last line shows the number of hidden
+        # partitions.
         fitting = max(room - 3, 0)
         if parts and fitting < min(_LEAST_ROWS, len(rows)):
             hidden += len(rows)
@@ -76,8 +77,8 @@ def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) 
 
 
 def _table(rows: Sequence[tuple[TopicPartition, Verdict]], width: int) -> Table:
-    """Return a table of one-line rows, so that it stays in place. On a narrow terminal, the least
-    important columns are left out.
+    """Return a table in which each row takes one line, so that the table stays in place. On a
+    narrow terminal, the least important columns are left out.
     """
     lines = [dict(zip(_TITLES, _row(*row), strict=True)) for row in rows]
     titles = list(_TITLES)

@@ -77,7 +77,7 @@ def age_text(age: Age | None) -> str:
 
 
 def trend_text(verdict: Verdict) -> str:
-    """Return how many offsets the lag grows by per second."""
+    """Return by how many offsets the lag grows per second."""
     return NOTHING if verdict.pace is None else f"{verdict.pace.trend:+.1f}/s"
 
 
@@ -123,7 +123,9 @@ def summary(lag: GroupLag) -> str:
 
 
 def _has_gaps(lag: GroupLag) -> bool:
-    """Return whether any partition's record count is unknown, in which case the sum is no bound."""
+    """Return whether the record count of any partition is unknown. If so, the sum is not a
+    bound.
+    """
     return any(verdict.records is None for verdict in lag.verdicts.values())
 
 

@@ -65,7 +65,9 @@ async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move
 def _chooser(
     request: ResetRequest, offsets: Offsets | None, topics: dict[str, list[int]]
 ) -> Callable[[Committed], Targets]:
-    """Return a function that chooses a group's targets; `offsets` are those in the file."""
+    """Return a function that chooses a group's targets. `offsets` are the offsets in the file, if
+    any.
+    """
 
     def choose(committed: Committed) -> Targets:
         if offsets is not None:
@@ -79,7 +81,9 @@ def _chooser(
 async def plan_group(
     admin: Admin, group: GroupDescription, choose: Callable[[Committed], Targets]
 ) -> list[Move]:
-    """Return a group's moves; `choose` gets its committed offsets. Raises BadReset."""
+    """Return a group's moves. `choose` is called with the group's committed offsets. Raises
+    BadReset.
+    """
     _refuse_members(group)
     committed = await admin.list_group_offsets(group.group_id)
     return await _plan(admin, group.group_id, committed, choose(committed))

@@ -1,7 +1,7 @@
 """Plans `groups reset-offsets`: the new offset of a group in each partition. Pure.
 
-An offset outside the log is moved to its nearer end, with a remark in the plan. If it were out of
-range, a group would silently start according to its `auto.offset.reset`.
+An offset outside the log is moved to the nearer end of the log, with a remark in the plan.
+Otherwise, the group would silently start according to its `auto.offset.reset`.
 """
 
 from __future__ import annotations

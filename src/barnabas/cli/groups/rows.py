@@ -28,7 +28,7 @@ class GroupRow(NamedTuple):
     partition: TopicPartition | None
     offset: int | None  # committed: the offset of the next record to read
     end_offset: int | None
-    lag: int | None  # an offset, or None if it is unknown because there is no leader
+    lag: int | None  # in offsets; None if unknown because there is no leader
     member: MemberDescription | None
 
 

@@ -44,7 +44,7 @@ def show_group_list(
     described: Mapping[str, DescribedGroup],
     console: Console | None = None,
 ) -> None:
-    """Print a row for each group; `described` holds those whose members and lag are known."""
+    """Print a row for each group. `described` holds the groups whose members and lag are known."""
     rows: list[Cells] = []
     for listing in listings:
         known = described.get(listing.group_id)
@@ -67,7 +67,8 @@ def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     rows: list[Cells] = []
     for move in moves:
-        # How many offsets the group will read again or, if negative, skip.
+        # The number of offsets that the group will read again. If it is negative, the group will
+        # skip offsets.
         again = None if move.before is None else move.before - move.after
         rows.append(
             [

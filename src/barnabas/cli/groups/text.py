@@ -130,7 +130,7 @@ def remark(described: DescribedGroup) -> str | None:
 
 
 def describe_values(described: DescribedGroup, with_events: bool) -> dict[str, Any]:
-    """Return everything known about a group, as values for JSON."""
+    """Return everything that is known about a group as values for JSON."""
     group = described.group
     at = group.coordinator
     values: dict[str, Any] = {

@@ -91,12 +91,12 @@ def explain(given: Given) -> list[Line]:
     else:
         wanted = _rules_of_line(given)
         end = [*flag_words(given, "force"), *end]
-        # As in Kafka, removal without a principal removes all rules for the resources.
+        # As in Kafka, --remove without a principal removes all rules for the resources.
         if not any(wanted.values()):
             return [["acls", "remove", *_resources(list(wanted)), *end]]
     deeds = _deeds(given)
-    # Our command accepts the same roles. Without a role, list the operations: Kafka's default is
-    # All, and ours has none.
+    # Our command accepts the same roles. Without a role, name the operations, because Kafka's
+    # default is all operations and our command has no default.
     what = flag_words(given, "producer", "consumer", "idempotent")
     if not deeds.is_role:
         what = [
@@ -108,7 +108,8 @@ def explain(given: Given) -> list[Line]:
     named_resources = [each for each in patterns if each != CLUSTER or "cluster" in given]
     return [
         ["acls", action, *_who(clients, action), *what, *_resources(named_resources), *end]
-        # A single Kafka command line can both allow and deny; ours can do only one of the two.
+        # A single command line of Kafka's tool can both allow and deny. One of ours can do only one
+        # of the two.
         for clients in _clients(given)
     ]
 
@@ -151,7 +152,7 @@ def _action(given: Given) -> str:
         raise BadCommandLine("The --principal option is only available if --list is set")
     for role in ("producer", "consumer"):
         given.not_with(role, "operation", "deny-principal", "deny-host")
-    # With both roles, allow the cluster and transactional ids, because a producer can use them.
+    # With both roles, accept the cluster and transactional ids, because a producer can use them.
     if "consumer" in given and "producer" not in given:
         for other in ("cluster", "transactional-id"):
             given.not_with("consumer", other)
@@ -207,8 +208,8 @@ def _principals(given: Given, option: str) -> list[str]:
 def _clients(given: Given) -> Iterator[Clients]:
     """Yield the allowed clients, then the denied ones."""
     for side, permission in _SIDES.items():
-        # Allowed hosts apply only to allowed principals, denied hosts only to denied ones. The
-        # default is every host.
+        # Allowed hosts apply only to allowed principals, and denied hosts only to denied
+        # principals. The default is every host.
         principals = tuple(_principals(given, f"{side}-principal"))
         hosts = tuple(host.strip() for host in given.texts(f"{side}-host")) or (WILDCARD,)
         if principals:
@@ -280,15 +281,16 @@ def _who(clients: Clients, action: str) -> Line:
 
 
 def _resources(patterns: Sequence[Pattern], *, is_list: bool = False) -> Line:
-    """Return our options for the names and their pattern type; the default of our `list` is
-    different.
+    """Return our options for the names and their pattern type. The default pattern type of our
+    `list` is different.
     """
     literal = PatternType.LITERAL
     words = [
         word for each in patterns for word in resource_words(each._replace(pattern_type=literal))
     ]
     kinds = {each.pattern_type for each in patterns}
-    # A command line has one --resource-pattern-type; ignore the cluster, which is always literal.
+    # A command line has only one --resource-pattern-type. Ignore the cluster, which is always
+    # literal.
     if kinds - {literal} or (is_list and kinds):
         (kind,) = kinds - {literal} or {literal}
         words += ["--resource-pattern-type", kind.name.lower()]
@@ -343,7 +345,8 @@ async def _remove(given: Given, wanted: _Wanted) -> None:
     async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             rules = [filter_of(AclBinding(pattern, each)) for each in acls]
-            # Without entries, the filter is the pattern alone, which matches all of its rules.
+            # Without entries, the filter consists of only the pattern, so it matches all rules for
+            # the pattern.
             await keeper.delete_acls(rules or AclFilter(*pattern))
 
 

@@ -94,7 +94,7 @@ async def _all_brokers(given: Given) -> str:
 async def _versions(broker: BrokerDescription) -> Versions:
     """Return the versions of each API that a broker supports."""
     node = BrokerAddress(broker.broker_id, broker.host, broker.port)
-    # Ask each broker directly: they may differ during a rolling upgrade.
+    # Ask each broker directly, because brokers may differ during a rolling upgrade.
     channel = Channel(node, ClientConfig(), system_seams())
     await channel.open()
     try:
@@ -110,8 +110,8 @@ async def _versions(broker: BrokerDescription) -> Versions:
 
 def broker_text(broker: BrokerDescription, offered: Versions) -> str:
     """Return the lines for one broker."""
-    # "usable" is the newest version that both the broker and a 3.9 client support, which requires
-    # the versions of APIs that Barnabas lacks.
+    # "usable" is the newest version that both the broker and a 3.9 client support. To show it, the
+    # versions of APIs that Barnabas lacks must also be known.
     known = {api.key: (api.name, api.max_version) for api in APIS.values()} | _OTHERS
     lines = [
         f"\t{_line(key, *known.get(key, ('UNKNOWN', -1)), offered.get(key))}"

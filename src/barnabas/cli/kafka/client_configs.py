@@ -40,7 +40,7 @@ def is_about_clients(given: Given) -> bool:
 def explain(given: Given, action: str) -> list[Line]:
     """Return the equivalent `barnabas` command."""
     entity, types = entity_of_line(given)
-    # A type without a name stands for all of its entities, which our command lists only with
+    # A type without a name stands for all entities of the type. Our command lists these only with
     # --quotas.
     if types:
         if action == "describe" and not entity:
@@ -110,7 +110,7 @@ def entity_of_line(given: Given) -> LineEntity:
             "--entity-{type,name,default} should not be used in conjunction with specific entity "
             "flags"
         )
-    # Names and types are paired in order: the first name belongs to the first type.
+    # Names and types are paired in order, so the first name belongs to the first type.
     names: list[str | None] = list(given.in_order("entity-name", "entity-default"))
     # Kafka always processes --user, --client and --ip in this order, with names before defaults.
     types += [_SHORT[name] for name in (*short, *defaults)]

@@ -153,8 +153,8 @@ def explain(given: Given) -> list[Line]:
             given, "delete-config", "delete"
         )
         for name, value in _of_file(given).items():
-            # A file lists one value per line; in an option, commas separate values, except within
-            # brackets.
+            # In a file, there is one value per line. In an option, values are separated by commas,
+            # except within brackets.
             options += ["--add", f"{name}=[{value}]" if "," in value else f"{name}={value}"]
     return [
         ["configs", action, *_entity_option(kind, name), *options, *at_servers(given)]
@@ -200,8 +200,8 @@ async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
             names = await _every_name(admin, kind)
         for name in names:
             resource = ConfigResource(kind, name)
-            # As in Kafka, send one request per name: an unknown name must not affect earlier
-            # output.
+            # As in Kafka, send one request per name, because an unknown name must not affect
+            # earlier output.
             found = await admin.describe_configs(resource, include_synonyms=True)
             entries = shown_entries(resource, found, everything)
             click.echo(describe_configs_text(resource, entries, everything), nl=False)

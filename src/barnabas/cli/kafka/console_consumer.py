@@ -257,7 +257,7 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
-    # Like Kafka, generate a group id and disable commits: no later run will use the group.
+    # Like Kafka, generate a group id and disable commits, because no later run will use the group.
     if group is None and "partition" not in given:
         group = own_group_id()
         options["enable_auto_commit"] = False  # its commits would be useless
@@ -283,7 +283,8 @@ class Printer:
         for record in records:
             try:
                 self._output.write(self._layout(record))
-            # Kafka counts a record before formatting it, so the total includes skipped records.
+            # Kafka counts a record before formatting it, so the total includes records that are
+            # skipped.
             except BadCommandLine:
                 if not self._skips_errors:
                     raise
@@ -318,7 +319,8 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
             records = await consumer.poll(wait_ms)
             if records:
                 silence.on_record()
-            # A poll may return more records than requested; the surplus must not be committed.
+            # A poll may return more records than requested. The offsets of the surplus must not be
+            # committed.
             shown = records if most is None or most < 0 else records[: most - printer.count]
             try:
                 printer.show(shown)

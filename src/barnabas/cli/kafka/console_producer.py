@@ -83,7 +83,7 @@ class LineReader(NamedTuple):
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         key, found, value = rest.partition(self.key_separator)
         self._require(found, "key separator", number, line)
-        # With ignore.error, a line without a separator is all value.
+        # With ignore.error, a line without a separator consists of only a value.
         if not found:
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         return ProducerRecord(self.topic, self._null(value), self._null(key), headers=headers)
@@ -140,7 +140,8 @@ def _reader(given: Given) -> LineReader:
         None if marker is None else marker.encode("utf-8", "surrogateescape"),
         _is_set(own, "ignore.error"),
     )
-    # Kafka rejects other pairs of equal separators, too. They are harmless: the first match wins.
+    # Kafka also rejects other pairs of equal separators. They are harmless, because the first match
+    # is used.
     if reader.headers_separator == reader.header_separator:
         raise BadCommandLine("headers.separator and headers.key.separator may not be equal")
     return reader
@@ -156,8 +157,8 @@ def _compression(given: Given) -> str:
 
 
 def _configs(given: Given) -> dict[str, str]:
-    """Return the configs from the file, the options and --producer-property, the last of which
-    wins.
+    """Return the configs from the file, the options and --producer-property. Each of these sources
+    overrides the ones before it.
     """
     of_options = {}
     for option, name in _CONFIGS.items():
@@ -246,7 +247,8 @@ async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool)
         # With --sync, each record must be acknowledged before the next one is sent.
         if waits:
             await delivery
-        # One callback per batch, added with its first record: they succeed or fail together.
+        # Add one callback per batch, with its first record. The records of a batch succeed or fail
+        # together.
         elif delivery.index == 0:
             delivery.batch.when_done(lambda: _report(delivery.batch))
     except BarnabasError as error:

@@ -184,11 +184,12 @@ async def _list(given: Given) -> None:
 
 
 async def _describe(given: Given) -> None:
-    # Look up offsets and ends only for the table that shows them.
+    # Look up committed offsets and log ends only for the table that shows them.
     with_offsets = "members" not in given and "state" not in given
     async with _admin(given) as admin:
         found = await admin.describe_groups(await _names(given).of(admin))
-        # Kafka's order is that of a hash table; sort by name, so that two runs can be compared.
+        # Kafka prints the groups in hash-table order. Sort them by name, so that two runs can be
+        # compared.
         groups = [found[name] for name in sorted(found)]
         if with_offsets:
             described = await look_up(admin, groups)
@@ -219,7 +220,8 @@ async def _delete(given: Given) -> None:
     deleted: list[str] = []
     failed: dict[str, KafkaError] = {}
     async with _admin(given) as admin:
-        # Send one request per group: an error in one must not hide the outcome for others.
+        # Send one request per group, because an error for one group must not hide the outcome for
+        # the others.
         for name in await _names(given).of(admin):
             try:
                 await admin.delete_groups([name])
@@ -239,7 +241,8 @@ async def _delete(given: Given) -> None:
 
 
 async def _delete_offsets(given: Given) -> None:
-    # Kafka's tool accepts one group; "" is the group with an empty name, which may have offsets.
+    # Kafka's tool accepts only one group. "" is the group with an empty name, which may have
+    # offsets.
     (name,) = dict.fromkeys(given.texts("group")) if given.text("group") else ("",)
     try:
         selections = [selection(text) for text in given.texts("topic")]

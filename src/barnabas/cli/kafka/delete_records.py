@@ -37,7 +37,8 @@ def run(given: Given) -> int:
     """
     path = Path(given.required_text("offset-json-file"))
     offsets = parse_offsets(path.read_text(encoding="utf-8", errors="replace"))
-    # Read the file first: if it is malformed, the tool must not print that deletion has started.
+    # Read the file first. If it is malformed, the tool must not print that the deletion has
+    # started.
     admin = admin_of(given)
     click.echo("Executing records delete operation")
     outcomes = run_client(_delete(admin, offsets))

@@ -74,5 +74,7 @@ def warn_if_old(name: str) -> None:
 
 
 def _own_name(name: str) -> str:
-    """Return the name without its package if that is Kafka's, or unchanged."""
+    """Return the name without its package if the package is Kafka's. Otherwise, return it
+    unchanged.
+    """
     return name.removeprefix(_NEW_PACKAGE).removeprefix(_OLD_PACKAGE)

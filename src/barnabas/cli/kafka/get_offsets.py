@@ -194,8 +194,8 @@ async def _outcomes(
 ) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
     """Look up all partitions in one request or, if any is rejected, one by one."""
     try:
-        # A partition may be rejected, for example for lack of authorization; if so, look up each
-        # one.
+        # A partition may be rejected, for example because the user lacks authorization. If so, look
+        # up each partition separately.
         return await admin.list_offsets(dict.fromkeys(names, at))
     except KafkaError:
         outcomes: dict[TopicPartition, OffsetAndTimestamp | KafkaError] = {}

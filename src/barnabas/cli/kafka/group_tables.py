@@ -90,7 +90,9 @@ def _status(error: KafkaError | None) -> str:
 
 
 def _assignment(member: MemberDescription) -> str:
-    """Return the partitions of each topic without its name, as 3.9 does: `(0,1), (0)`."""
+    """Return the partitions of each topic without the topic's name, in the form that 3.9 prints:
+    `(0,1), (0)`.
+    """
     return ", ".join(_numbers(own) for _, own in groupby(member.partitions, _topic)) or _NOTHING
 
 

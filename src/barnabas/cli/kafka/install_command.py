@@ -26,11 +26,11 @@ _MARK = "# Written by `barnabas install-scripts`."
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--force", is_flag=True, help="Replace files that this command did not write.")
 def install_scripts(directory: Path, force: bool) -> int:
-    """Write scripts with the names of Kafka's scripts into DIR, which run Barnabas's commands.
+    """Write scripts that have the names of Kafka's scripts and run Barnabas's commands into DIR.
 
     For example, kafka-topics.sh runs `barnabas kafka-topics.sh`. All scripts accept --explain,
-    which prints our own command instead of running it. If DIR contains a file with such a name that
-    this command has not written, nothing is written.
+    which prints our own command instead of running it. If DIR already contains a file with one of
+    these names that was not written by this command, nothing is written.
 
     It also writes config/server.properties, zookeeper.properties, producer.properties and
     consumer.properties, with comments, for you to edit. The directory config is in DIR or, if DIR
@@ -43,7 +43,8 @@ def install_scripts(directory: Path, force: bool) -> int:
     """
     config = _config_directory(directory)
     scripts = {directory / f"{name}.sh": _script(f"{name}.sh", config) for name in every_script()}
-    # Write all scripts or none: replacing some of Kafka's scripts would mix two distributions.
+    # Write all scripts or none, because replacing some of Kafka's scripts would mix two
+    # distributions.
     foreign = sorted(path for path in scripts if not _is_ours(path))
     if foreign and not force:
         complain(
@@ -76,7 +77,8 @@ def _write_configs(config: Path) -> None:
     written = []
     for name, text in sample_configs(config, config.parent / "data").items():
         try:
-            # "x" creates the file or fails, which leaves no gap between check and write.
+            # "x" either creates the file or fails, so no other process can create the file between
+            # a check and the write.
             with (config / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:

@@ -1,4 +1,4 @@
-"""Formats protocol errors as Kafka's tools do, with exception class and message. Pure.
+"""Formats protocol errors as Kafka's tools do, with the exception class and the message. Pure.
 
 The default message for a code is the one in Kafka's client.
 """
@@ -48,8 +48,8 @@ _SUBJECT: Final = re.compile(r"\A(?:configs of )?(?:topic|group|broker) (?:'[^']
 
 def java_class(error: KafkaError) -> str:
     """Return the Java class, such as `org.apache.kafka.common.errors.TopicExistsException`."""
-    # NOT_LEADER_OR_FOLLOWER is NotLeaderOrFollowerException; `_CLASSES` lists the exceptions to
-    # this rule.
+    # For example, NOT_LEADER_OR_FOLLOWER becomes NotLeaderOrFollowerException. `_CLASSES` lists the
+    # classes that do not follow this rule.
     words = error.name.split("_")
     own = "".join(word.capitalize() for word in words) + "Exception"
     return f"{_PACKAGE}.{_CLASSES.get(error.name, own)}"
@@ -67,7 +67,7 @@ def java_message(error: BarnabasError) -> str:
 
 
 def java_text(error: BarnabasError) -> str:
-    """Return class and message, as Java prints an exception."""
+    """Return the class and the message in the form in which Java prints an exception."""
     if isinstance(error, KafkaError):
         return f"{java_class(error)}: {java_message(error)}"
     return java_message(error)

@@ -4,8 +4,8 @@
      "value":{"version":3,"data":{"offset":42,"leaderEpoch":-1,"metadata":"",...}}}
 
 They replace the line formatters (`[g,t,0]::OffsetAndMetadata(...)`), which 3.9 deprecates. The
-output matches Kafka's to the byte: one line, with no line end between objects. Other kinds of
-records in the same topic are omitted. If 3.9 does not support a version, the data is "unknown".
+output is identical to Kafka's: it is a single line, with no line end between objects. Other kinds
+of records in the same topic are omitted. If 3.9 does not support a version, the data is "unknown".
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""Kafka's names for fields where they are not simply ours in camel case."""
+"""Kafka's names for those fields whose Kafka names are not just our names in camel case."""
 
 
 class _Kind(NamedTuple):
@@ -73,7 +73,7 @@ class JsonFormatter:
 
     def __call__(self, record: ConsumerRecord) -> bytes:
         """Return the JSON for a record, or nothing for other kinds of records. Raises
-        BadCommandLine for malformed bytes, as Kafka's formatter throws.
+        BadCommandLine if the bytes are malformed, because Kafka's formatter also fails on them.
         """
         kind = self._kind
         try:

@@ -35,7 +35,7 @@ def _brokers(given: Given) -> list[int]:
     """Return the brokers to ask; an empty list means all. Raises BadCommandLine."""
     words = [word for word in (given.text("broker-list") or "").split(",") if word.strip()]
     try:
-        # In this tool, --broker-list lists ids; it is not the deprecated name of
+        # In this tool, --broker-list lists ids. It is not the deprecated name of
         # --bootstrap-server.
         return list(dict.fromkeys(int(word) for word in words))
     except ValueError:
@@ -50,7 +50,7 @@ def run(given: Given) -> int:
     brokers = _brokers(given)
     topics = {word for word in (given.text("topic-list") or "").split(",") if word}
     found = run_client(_describe(given))
-    # Ask all brokers, to detect a dead one without waiting for a timeout.
+    # Ask all brokers, so that a dead one is detected without waiting for a timeout.
     missing = [broker for broker in brokers if broker not in found]
     if missing:
         click.echo(

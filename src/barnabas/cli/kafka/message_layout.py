@@ -37,7 +37,7 @@ def default_layout(properties: Mapping[str, str]) -> Layout:
     """Return the equivalent of Kafka's DefaultMessageFormatter with these properties. Raises
     NotCovered or BadCommandLine.
     """
-    # Kafka ignores unknown properties; a mistyped name would silently have no effect.
+    # Reject unknown properties. Kafka ignores them, so a mistyped name silently has no effect.
     _check(properties)
     wanted = [name for name, default in _SWITCHES.items() if _is_set(properties, name, default)]
     between = _bytes(properties, "key.separator", "\t")
@@ -107,7 +107,8 @@ def _timestamp(record: ConsumerRecord) -> bytes:
 def _check(properties: Mapping[str, str]) -> None:
     known = (*_SWITCHES, *_TEXTS, *_DESERIALIZERS)
     for name in properties:
-        # `key.deserializer.x` configures the deserializer itself; these ones have no configs.
+        # `key.deserializer.x` configures the deserializer itself, but these deserializers have no
+        # configs.
         if name not in known and not name.startswith(tuple(f"{each}." for each in _DESERIALIZERS)):
             raise BadCommandLine(f"--property {name}: not one of {', '.join(known)}")
 

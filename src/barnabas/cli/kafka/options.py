@@ -28,12 +28,12 @@ class Option(NamedTuple):
 
 
 def flags(names: str) -> tuple[Option, ...]:
-    """Return options without values; their names are separated by blanks."""
+    """Return options that take no value. Blanks separate the names."""
     return tuple(Option(name) for name in names.split())
 
 
 def values(pairs: str) -> tuple[Option, ...]:
-    """Return options with values, described as `topic=TOPIC partitions=N`."""
+    """Return options that take a value, given in the form `topic=TOPIC partitions=N`."""
     return tuple(Option(name, value) for name, _, value in map(_parts, pairs.split()))
 
 
@@ -183,7 +183,7 @@ def _looks_like_an_option(word: str) -> bool:
 
 def _option(word: str, known: dict[str, Option], abbreviates: bool) -> tuple[Option, str | None]:
     """Return the option that a word names, and any value after its `=`."""
-    # One dash works as well as two: joptsimple accepts `-topic` as the long option.
+    # One dash works as well as two, because joptsimple accepts `-topic` as the long option.
     given, equals, value = word.lstrip("-").partition("=")
     name = given
     # Kafka disables abbreviations in joptsimple (`OptionParser(false)`), but argparse4j allows

@@ -89,11 +89,12 @@ async def _elect(
     given: Given, wanted: list[TopicPartition] | None
 ) -> tuple[Outcomes, dict[TopicPartition, KafkaError]]:
     """Return the outcome for each existing partition, and an error for each nonexistent one. As in
-    Kafka 2.3, a preferred replica that already leads is no error.
+    Kafka 2.3, it is not an error if a preferred replica already leads.
     """
     async with admin_of(given, _CONFIG) as admin:
         there = current(await admin.describe_topics())
-        # List the partitions: with None, the response would omit those that need no election.
+        # List the partitions, because with None, the response would omit those that need no
+        # election.
         names = sorted(there) if wanted is None else wanted
         found = dict(sorted((await admin.elect_leaders(PREFERRED, names)).items())) if names else {}
     outcomes: Outcomes = {

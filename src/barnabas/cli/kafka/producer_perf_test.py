@@ -25,8 +25,8 @@ def explain(given: Given) -> list[Line]:
             raise NotCovered(
                 f"--{name}: not supported by `barnabas perf produce`: {reason}; leave it out"
             )
-    # Check this after the unsupported options, because Kafka accepts a payload file instead of a
-    # size.
+    # Check this after the unsupported options, because Kafka also accepts a payload file in place
+    # of a size.
     given.need("record-size")
     path = given.text("producer.config")
     configs = {} if path is None else load_properties(path)

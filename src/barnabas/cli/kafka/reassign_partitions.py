@@ -47,7 +47,8 @@ def run(given: Given) -> int:
     action = given.one_of(*_ACTIONS)
     if ZOOKEEPER_OPTION not in given:
         return min(run_ours(explain(given)), 1)
-    # With --zookeeper, these two actions print what 2.3.1 does; others are unchanged or new.
+    # With --zookeeper, these two actions print what 2.3.1 prints. The other actions are unchanged
+    # or newer.
     old = {"execute": zookeeper_reassignment.execute, "verify": zookeeper_reassignment.verify}
     # Check this before the warning, so that an invalid command line prints only its error.
     plan = zookeeper_reassignment.plan_of_line(given, action) if action in old else None
@@ -59,7 +60,7 @@ def run(given: Given) -> int:
 
 def _at_brokers(given: Given) -> Given:
     """Return the options with the brokers' addresses. For a plan with log_dirs, Kafka 2.3 accepts
-    both.
+    brokers' addresses together with --zookeeper.
     """
     if ZOOKEEPER_OPTION not in given or "bootstrap-server" in given:
         return given

@@ -64,7 +64,8 @@ def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
         has_value = rule.takes_value and (equals or (left and not left[0].startswith("-")))
         if has_value and not equals:
             value = left.pop(0)
-        # The replacement may already be present; repeating it would make the command line invalid.
+        # The replacement may already be present. If it were repeated, the command line would be
+        # invalid.
         if not rule.replacement or rule.replacement in there:
             continue
         found.append(f"--{rule.replacement}")

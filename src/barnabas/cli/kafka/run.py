@@ -92,7 +92,7 @@ def _run(typed: str, words: list[str]) -> int:
     if "--version" in asked and script.startswith("kafka-"):
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
         return EXIT_OK
-    # Check this first; parsing would only report that a retired option is "not a recognized
+    # Check this first, because parsing would only report that a retired option is "not a recognized
     # option".
     check_options(script, tool, asked)
     given = parse(asked, tool.options, tool.abbreviates, tool.older)
@@ -126,7 +126,9 @@ def _of_class(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _help(script: str, tool: Tool, *, is_asked: bool) -> int:
-    """Print the tool's purpose and options; on standard error, unless help was requested."""
+    """Print the tool's purpose and options. Unless help was requested, print them to standard
+    error.
+    """
     lines = [
         tool.about,
         "",

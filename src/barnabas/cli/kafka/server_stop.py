@@ -1,7 +1,7 @@
 """Implements `kafka-server-stop.sh`, which stops a broker and waits for it to end.
 
 Kafka's script signals every broker on the machine. This tool stops the broker that the properties
-file describes, or the only one; it refuses to choose among several.
+file describes, or the only broker if no file is given. It refuses to choose among several brokers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Implements `kafka-simple-consumer-shell.sh`, a tool before Kafka 2.0 that reads one partition."""
+"""Implements `kafka-simple-consumer-shell.sh`, which existed before Kafka 2.0 and reads one
+partition.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def explain(given: Given) -> list[Line]:
     name = given.text("formatter") or DEFAULT
     if not is_default(name):
         line += ["--format", template_of(name)]
-    # No equivalent of the default formatter's properties is sure to produce the same output.
+    # No equivalent of the default formatter's properties is certain to produce the same output.
     elif "property" in given:
         raise NotCovered("--property: choose the parts of a line with --format; leave it out")
     most = given.number("max-messages")
@@ -80,7 +82,7 @@ def run(given: Given) -> int:
         "max_partition_fetch_bytes": given.number("fetchsize", 1) or 1_048_576,
         "fetch_max_wait_ms": given.number("max-wait-ms", 0) or _POLL_MS,
         "allow_auto_create_topics": False,
-        # An offset out of range is an error: the tool must not silently start elsewhere.
+        # An offset out of range is an error, because the tool must not silently start elsewhere.
         "auto_offset_reset": "none",
     }
     click.echo(

@@ -1,4 +1,4 @@
-"""Defines the description of a Kafka tool: its options, our equivalent, and a function that runs
+"""Defines how a Kafka tool is described: by its options, our equivalent, and a function that runs
 it.
 """
 
@@ -78,11 +78,11 @@ def at_servers(given: Given, config_option: str = "command-config") -> Line:
     return [*file, "--bootstrap-server", servers(given)]
 
 
-"""Security options are never left out; the client either has them or rejects them."""
+"""Security options are never left out, because our client either supports them or rejects them."""
 
 
 def file_configs(given: Given, option: str) -> dict[str, str]:
-    """Return the properties in the client config file, or none without the option. Raises
+    """Return the properties in the client config file, or none if the option is not given. Raises
     ConfigError if the file cannot be read.
     """
     path = given.text(option)
@@ -124,7 +124,7 @@ def own_options(
     options: dict[str, str] = {}
     for name, value in configs.items():
         # A file for Kafka's clients may contain Java settings (serializers, SSL providers). Warn
-        # about those without effect, and continue.
+        # about settings that have no effect, and continue.
         option = name.replace(".", "_")
         if option in fields or option.startswith(SECURITY_PREFIXES):
             options[option] = value

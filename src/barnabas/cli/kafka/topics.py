@@ -176,8 +176,8 @@ def run(given: Given) -> int:
         else:
             run_client(work.get(action, _delete)(given))
     except BarnabasError as error:
-        # The user can correct these errors, so one line advises how. Others are brokers' responses,
-        # which are printed as Kafka words them.
+        # The user can correct these errors, so one line says how. Other errors are the brokers'
+        # responses, which are printed in Kafka's words.
         if isinstance(error, BadCommandLine | NotCovered | Unreachable | ConfigError):
             raise
         click.echo(f"Error while executing topic command : {java_message(error)}")
@@ -222,8 +222,8 @@ async def _describe_wanted(admin: Admin, given: Given) -> Described:
         names = await _existing(admin, given)
         topics = await admin.describe_topics(names) if names else []
     else:
-        # Kafka uses only the id, even if a name is given. Our admin client looks up names, so
-        # search all topics.
+        # Kafka uses only the id, even if a name is given. Our admin client looks up topics by name,
+        # so search all topics for the id.
         topics = [
             each for each in await admin.describe_topics() if uuid_text(each.topic_id) == wanted
         ]
@@ -286,7 +286,7 @@ def _heading(described: tuple[TopicDescription, list[ConfigEntry]]) -> str:
 async def _moving(admin: Admin) -> Moving:
     """Return the partitions being reassigned, if a controller responds."""
     try:
-        # As in Kafka, without a response, no partition appears to be under reassignment.
+        # As in Kafka, if there is no response, no partition is shown as being reassigned.
         return await admin.list_partition_reassignments()
     except (Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
         return NOTHING_MOVES

@@ -38,7 +38,7 @@ def explain(given: Given) -> list[Line]:
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
     (command,) = given.others
-    # Kafka can query any replica (KIP-664); our command queries the leader, whose state is
+    # Kafka can query any replica (KIP-664). Our command queries the leader, because its state is
     # authoritative.
     if command == "describe-producers" and "broker-id" in given:
         raise NotCovered("--broker-id: our command asks the leader; omit this option")

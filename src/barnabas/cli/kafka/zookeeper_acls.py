@@ -1,9 +1,8 @@
 """Implements `kafka-acls.sh --authorizer-properties zookeeper.connect=...` as in Kafka 3.9.1.
 
-Kafka's tool creates an AclAuthorizer of its own, which reads and writes the rules in ZooKeeper. The
-first rules of a cluster can therefore be added before any broker runs. A node under
-/kafka-acl-changes notifies running brokers of a change. Kafka 4.0 removed this option along with
-ZooKeeper.
+Kafka's tool creates its own AclAuthorizer, which reads and writes the rules in ZooKeeper. The first
+rules of a cluster can therefore be added before any broker runs. A node under /kafka-acl-changes
+notifies running brokers of a change. Kafka 4.0 removed this option along with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def is_by_authorizer(given: Given) -> bool:
         given.only_with(_CLASS, PROPERTIES)
         given.only_with(_TLS_FILE, PROPERTIES)
         return False
-    given.not_with("command-config", PROPERTIES)  # for an admin client, which is not used
+    given.not_with("command-config", PROPERTIES)  # it is for an admin client, and none is used here
     return True
 
 
@@ -72,8 +71,8 @@ def _settings(given: Given) -> Settings:
         )
     file = given.text(_TLS_FILE)
     own: dict[str, str] = {}
-    # The file keeps passwords off the command line, where `ps` would show them (KIP-515). The
-    # prefix is optional in the file.
+    # The file keeps passwords off the command line, where `ps` would show them (KIP-515). In the
+    # file, the prefix is optional.
     general = _pairs(given.texts(PROPERTIES)) | ({} if file is None else load_properties(file))
     for name in [each for each in general if each.startswith(_PREFIX)]:
         own[name.removeprefix(_PREFIX)] = general.pop(name)

@@ -58,8 +58,8 @@ def is_by_zookeeper(given: Given) -> bool:
 
 
 def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
-    """Return the settings for connecting to ZooKeeper, from the command line and its file.
-    Raises ConfigError.
+    """Return the settings for connecting to ZooKeeper, which are given on the command line and in
+    the file that it names. Raises ConfigError.
     """
     address = given.required_text(ZOOKEEPER_OPTION)
     # Report an invalid address before trying to connect.
@@ -87,7 +87,8 @@ def cluster_of(given: Given) -> Found:
 def with_brokers(given: Given, found: Found, config_option: str = "command-config") -> Given:
     """Return the options, with the broker addresses that the client can use. Raises ConfigError."""
     configs = file_configs(given, config_option)
-    # The tree lists all listeners; the client can use those of its own security protocol.
+    # The tree lists all listeners, but the client can use only those that have its security
+    # protocol.
     protocol = configs.get(_PROTOCOL, _PLAINTEXT).strip().upper()
     addresses = [
         # An IPv6 address needs brackets before a port.
@@ -150,7 +151,7 @@ async def open_store(
 
 async def check_chroot(store: MetadataStore, connect: str) -> None:
     """Raise ConfigError if the chroot does not exist."""
-    # Report a mistyped chroot, which would look like an empty cluster.
+    # Report a mistyped chroot, because it would look like an empty cluster.
     chroot = hosts_and_chroot(connect)[1]
     if chroot and await store.read("/") is None:
         raise ConfigError(
@@ -170,7 +171,7 @@ async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...
             "brokers' zookeeper.connect?"
         )
     ids = sorted(int(name) for name in parent.children if name.isdecimal())
-    # The node of a broker that stops between the two reads is None.
+    # If a broker stops between the two reads, its node is None.
     nodes = await store.read_many([layout.broker_path(broker_id) for broker_id in ids])
     brokers = tuple(
         layout.decode_broker(broker_id, node.data, node.czxid)

@@ -115,14 +115,15 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
             "--entity-name or --entity-default must be specified with each --entity-type for "
             "--alter"
         )
-    # The broker is stopped, so nothing but `_broker_edit` checks its settings.
+    # The broker is stopped, so only `_broker_edit` checks its settings.
     if entity.kind == BROKERS:
         run_client(_write(_settings(given), entity, _broker_edit(given, entity)))
     # This can create a cluster's first user, before any broker can authenticate an administrator.
     elif entity.kind == USERS and _is_about_scram(given):
         run_client(_write(_settings(given), entity, _scram_edit(given, entity)))
     else:
-        # With --zookeeper, 3.9.1 rejects these, and 2.3.1 wrote them unchecked; brokers check them.
+        # With --zookeeper, 3.9.1 rejects these configs, and 2.3.1 wrote them unchecked. The brokers
+        # check them.
         at = at_brokers(given)
         run_client(_alter_topic(at, entity) if entity.kind == TOPICS else client_configs.change(at))
         # 2.3.1 writes "Updating", 3.9.1 "updating" (below).
@@ -214,8 +215,8 @@ async def _configs(store: MetadataStore, entity: Entity) -> dict[str, str]:
 
 
 async def _refuse_running(store: MetadataStore, entity: Entity, verb: str) -> None:
-    """Raise ConfigError if a broker that owns the configs is running, because it would not check
-    them.
+    """Raise ConfigError if a broker to which the configs belong is running, because it would not
+    check them.
     """
     node = await store.read(layout.BROKER_IDS)
     running = [] if node is None else list(node.children)
@@ -237,7 +238,7 @@ async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             await _refuse_running(store, entity, "update")
-        # The commit is optimistic: it fails if the version has changed, and is retried.
+        # The commit is optimistic, so it fails and is retried if the version has changed.
         for _ in range(_ATTEMPTS):
             try:
                 await store.commit(await _operations(store, entity, edit))
@@ -312,7 +313,7 @@ def _edit(
 
 
 def _scram_edit(given: Given, entity: Entity) -> Edit:
-    """Return the change to a user's credentials. No message shows any possible password."""
+    """Return the change to a user's credentials. No message shows text that may be a password."""
     user = decoded_user(entity.name or "")
     if entity.has_clients or user is None:
         raise BadCommandLine("SCRAM credentials belong to one user: name the user, and no client")
@@ -324,7 +325,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
         raise BadCommandLine(str(error)) from None
     added = {}
     for each in wanted:
-        # `_edit` applies deletions, and rejects any of a config that is not set.
+        # `_edit` applies the deletions. It rejects the deletion of a config that is not set.
         if not isinstance(each, UserScramCredentialUpsertion):
             continue
         if not MIN_ITERATIONS <= each.iterations <= MAX_ITERATIONS:
@@ -352,7 +353,8 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
         for name, text in added.items():
-            # Check what the broker would: it is stopped, and would find errors only when it starts.
+            # Check what the broker would check. It is stopped, so it would find errors only when it
+            # starts.
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
         sealed = StoredSecrets(BrokerConfig(encoder)).seal(added, {}, {})

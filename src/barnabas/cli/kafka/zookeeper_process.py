@@ -1,6 +1,7 @@
-"""Starts and stops ZooKeeper for Kafka's and its own scripts, using Debian's package and Java.
+"""Starts and stops ZooKeeper for Kafka's scripts and ZooKeeper's own, using Debian's package and
+Java.
 
-As for a broker, `barnabas.pid` in the data directory identifies the process.
+As with a broker, `barnabas.pid` in the data directory identifies the process.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def stop_process(pid: int) -> bool:
     except PermissionError as error:
         raise CannotRun(f"ZooKeeper, process {pid}, belongs to another user") from error
     ends_at = time.monotonic() + _STOP_SECONDS
-    # Compare start times: another process may reuse the id as soon as this one has ended.
+    # Compare start times, because another process may reuse the id as soon as this one has ended.
     while began_ticks is not None and process_began_ticks(pid) == began_ticks:
         if time.monotonic() > ends_at:
             raise CannotRun(

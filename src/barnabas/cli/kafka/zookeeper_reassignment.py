@@ -112,7 +112,7 @@ async def verify(given: Given, plan: Plan) -> int:
     code.
     """
     async with admin_of(given) as admin:
-        # Look this up first: a move that ends before the next request counts as completed.
+        # Look this up first, so that a move that ends before the next request counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         dirs = await admin.describe_log_dirs() if plan.log_dirs else {}
@@ -163,7 +163,9 @@ async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
 async def _has_any(
     admin: Admin, resources: Iterable[ConfigResource], names: Collection[str]
 ) -> bool:
-    """Return whether any of these configs is set on any of the resources itself."""
+    """Return whether any of these configs is set on any of these resources, rather than
+    inherited.
+    """
     for resource in resources:
         for each in await admin.describe_configs(resource):
             if each.name in names and each.source in _OWN:

@@ -74,7 +74,8 @@ def run(given: Given) -> int:
         if "enable.path.check" in given:
             click.echo("Exit the command.")
             return EXIT_FAILURE
-    # Create the roots before protecting them: anyone could create one that is still missing.
+    # Create the roots before protecting them. Otherwise, anyone could create a root that is still
+    # missing.
     run_client(_create(settings, missing))
     run_client(set_rights(settings, is_protected=is_secure))
     return EXIT_OK

@@ -46,8 +46,8 @@ def _run_stop(given: Given) -> int:
     if given.others:
         has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:
-        # Kafka's script signals every ZooKeeper on the machine; this tool refuses to choose among
-        # several.
+        # Kafka's script signals every ZooKeeper on the machine, but this tool refuses to choose
+        # among several.
         found = list(zookeeper.processes())
         if len(found) > 1:
             raise zookeeper.CannotRun(
@@ -62,7 +62,9 @@ def _run_stop(given: Given) -> int:
 
 
 def _run_zk_server(given: Given) -> int:
-    """Run `zkServer.sh start [FILE]` and its other commands, in the words of ZooKeeper's script."""
+    """Run `zkServer.sh start [FILE]` or one of its other commands, and print what ZooKeeper's
+    script prints.
+    """
     command, *files = given.others or ("",)
     if command not in _ZK_COMMANDS or len(files) > 1:
         raise BadCommandLine(

@@ -69,7 +69,8 @@ def check(given: Given, action: str) -> None:
     """Raise BadCommandLine for options that the tool rejects with --zookeeper."""
     for name in _ONLY_BY_BROKERS:
         given.not_with(name, "zookeeper")
-    # 2.3.1 had no defaults for these: num.partitions is a broker setting, and it asked no broker.
+    # 2.3.1 had no defaults for these, because num.partitions is a broker setting, and 2.3.1 did not
+    # ask the brokers.
     if action == "create" and "replica-assignment" not in given:
         given.need("partitions", "replication-factor")
     given.not_with(*_REPORTS)
@@ -151,7 +152,8 @@ async def _describe(given: Given, found: Found) -> None:
     for topic in topics:
         own = _own(configs[ConfigResource(TOPIC, topic.name)])
         is_marked = topic.name in found.deleted_topics
-        # Partition reports have no headings, and --topics-with-overrides prints only headings.
+        # Reports about partitions have no headings, and --topics-with-overrides prints only
+        # headings.
         if not any(filters) and (own or _OVERRIDES not in given):
             click.echo(_heading(topic, own, is_marked))
         if _OVERRIDES not in given:
@@ -176,7 +178,8 @@ def _heading(topic: TopicDescription, own: Sequence[str], is_marked: bool) -> st
 
 
 def _partitions(topic: TopicDescription, filters: Filters, is_marked: bool) -> list[str]:
-    # The mark is part of the heading if there is one, and otherwise of the partition's line.
+    # The mark is part of the heading if there is one. Otherwise, it is part of the partition's
+    # line.
     mark = "\tMarkedForDeletion: true" if is_marked and any(filters) else ""
     return [
         f"\tTopic: {topic.name}\tPartition: {each.partition}\tLeader: {each.leader}\t"

@@ -88,7 +88,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
     else:
         for line in describe_lines(found):
             click.echo(line)
-    # The exit code tells monitoring of a failed directory (KIP-112).
+    # The exit code informs a monitoring system of a failed directory (KIP-112).
     is_well = all(each.error is None for directories in found.values() for each in directories)
     return EXIT_OK if is_well else EXIT_FAILURE
 
@@ -124,7 +124,9 @@ def describe_lines(found: Described) -> Iterator[str]:
 
 
 def _strays(directory: LogDirDescription) -> dict[str, object]:
-    """Return an entry that Kafka's tool does not print, unless it would be empty."""
+    """Return an entry for stray logs, which Kafka's tool does not print, or nothing if there are
+    none.
+    """
     found = sorted(directory.strays.items())
     return {"strays": [{"name": name, "size": size} for name, size in found]} if found else {}
 

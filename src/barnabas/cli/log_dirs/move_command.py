@@ -38,9 +38,9 @@ def move(
 ) -> int:
     """Move replicas to another log directory of their broker, while they are being served.
 
-    Specify topics, to move all of their replicas on the broker, or only some partitions. The move
-    continues after the broker is restarted; `log-dirs describe` shows its progress. To cancel a
-    move, move the replica to its current directory.
+    Specify topics to move all of their replicas on the broker, or specify only some partitions. The
+    move continues after the broker is restarted; `log-dirs describe` shows its progress. To cancel
+    a move, move the replica to its current directory.
 
     \b
     Examples:
@@ -60,7 +60,8 @@ async def _move(
     async with Admin(servers, **client_options()) as admin:
         directories = await admin.describe_log_dirs()
         broker = _broker(directories, broker_id)
-        # Without this check, the broker would reject every replica with LOG_DIR_NOT_FOUND.
+        # Without this check, the broker would reject the move of each replica with
+        # LOG_DIR_NOT_FOUND.
         _check_directory(broker, path, directories[broker])
         names = await _names(admin, wanted, broker)
         outcomes = await admin.alter_replica_log_dirs(broker, dict.fromkeys(names, path))

@@ -12,8 +12,8 @@ Directories = Mapping[int, Sequence[LogDirDescription]]
 
 
 def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) -> dict[str, int]:
-    """Return the size of each topic in bytes, counting each partition once: the size of the leader
-    or, without one, of the largest replica. Topics without a known replica are omitted.
+    """Return the size of each topic in bytes. Each partition is counted once, with the size of its
+    leader or, if it has none, of its largest replica. Topics without a known replica are omitted.
     """
     sizes = {
         (broker_id, name): replica.size_bytes

@@ -158,11 +158,12 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"{directory} is not a directory")
-        # Check this before any lock or write: another cluster's tree would orphan the logs.
+        # Check this before any lock or write, because the tree of another cluster would orphan the
+        # logs.
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
-            # The lock keeps a broker that starts during the import from writing the files.
+            # The lock prevents a broker that starts during the import from writing the files.
             locks.callback(lock_directory(directory).release)
         summary = asyncio.run(_import(tree, directories, settings))
     into = ", ".join(map(str, directories)) if settings is None else settings.connect

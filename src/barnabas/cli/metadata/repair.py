@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 def repair(directories: tuple[Path, ...], properties_file: Path | None, accepts_loss: bool) -> None:
     """Check the metadata in the log directories of a stopped broker, and repair damaged parts.
 
-    Each directory has a copy, and parts that are damaged in one are restored from another, as at
-    startup. Parts that were destroyed in all of them are lost, and you need a backup. With
-    --accept-loss, everything before the damage is kept. The broker no longer knows topics that are
-    lost, but their logs are kept.
+    Each directory has a copy of the metadata. Parts that are damaged in one copy are restored from
+    another, as at startup. Parts that are destroyed in all copies are lost, and can be restored
+    only from a backup. With --accept-loss, everything before the damage is kept. The broker then no
+    longer knows the topics that were lost, but their logs are kept.
 
-    A directory that is left out keeps a history that differs from the others, and the broker
-    refuses to start with both, so specify all of them, or the properties file.
+    Specify all log directories, or the properties file. If a directory is left out, its history
+    will differ from that of the others, and the broker will refuse to start with both.
 
     
     Examples:
@@ -90,8 +90,8 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
     """
     properties = parse_properties(properties_file.read_text(errors="replace"))
     named = tuple(map(Path, BrokerConfig(properties).log_directories()))
-    # A directory left out would keep another history, and the broker would refuse to start with
-    # both.
+    # The history of a directory that was left out would differ from that of the others, and the
+    # broker would refuse to start with both.
     if given and {each.resolve() for each in given} != {each.resolve() for each in named}:
         raise ConfigError(
             f"the log directories in {properties_file} are {', '.join(map(str, named))}: "
@@ -131,7 +131,8 @@ async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> Non
             f"the log directories belong to different clusters ({', '.join(found)}): "
             "name those of one broker"
         )
-    # An empty tree needs the logs' cluster id: with a new id, the broker would reject its own logs.
+    # An empty tree needs the logs' cluster id, because with a new id, the broker would reject its
+    # own logs.
     if store.was_new and found:
         cluster = layout.CLUSTER_ID.rpartition("/")[0]
         await store.commit(

@@ -65,9 +65,9 @@ class Done(NamedTuple):
 
 
 async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
-    """Set the rights of each node after those of its children, so that only a broker can have
-    created a node that appears under a protected one. Raises ConfigError or MetadataError. The root
-    is included if it is the chroot or contains no other programs' nodes; if it were left open, any
+    """Set the rights of each node after those of its children. If a node appears under a protected
+    one, only a broker can then have created it. Raises ConfigError or MetadataError. The root is
+    included if it is the chroot or contains no other programs' nodes; if it were left open, any
     client could delete /controller in it.
     """
     async with _open_store(settings) as store:
@@ -80,7 +80,7 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
             names = {f"/{name}" for name in (root.children if root is not None else ())}
             others = sorted(names - {*CLUSTER_TOPS, ZOOKEEPERS_OWN})
         if not others:
-            # Put the root first, so that it is set last: the order is reversed below.
+            # Put the root first, so that it is set last, because the order is reversed below.
             paths.insert(0, "/")
         return Done(await _set_each(store, paths, is_protected=is_protected), others)
 

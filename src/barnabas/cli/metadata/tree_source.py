@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SESSION_MS, _CONNECTION_MS = 6_000, 2_400
-"""Upper limits for timeouts: a broker waits for ZooKeeper to start, but the user of a command does
-not.
+"""Upper limits for timeouts. A broker waits for ZooKeeper to start, but the user of a command
+should not have to.
 """
 
 _ELSEWHERE = "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster"

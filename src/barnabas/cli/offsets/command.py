@@ -100,8 +100,8 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
             names = await _partitions(admin, wanted, exclude_internal)
 
             async def ask(time_ms: int) -> dict[TopicPartition, OffsetAndTimestamp]:
-                # A request for a partition without a leader would be retried until time is up,
-                # delaying all others.
+                # A request for a partition without a leader would be retried until the time limit,
+                # and would delay all others.
                 times = {name: time_ms for name, has_leader in names.items() if has_leader}
                 return await admin.list_offsets(times, read_committed=committed)
 
@@ -127,7 +127,7 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
 def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator[str]:
     """Yield Kafka 3.9's output lines for the partitions that have such an offset, in order."""
     for name in sorted(found):
-        # -1 means that no record is so recent. Kafka prints no line for it.
+        # -1 means that no record is that recent. Kafka prints no line in this case.
         if found[name].offset >= 0:
             yield f"{name.topic}:{name.partition}:{found[name].offset}"
 

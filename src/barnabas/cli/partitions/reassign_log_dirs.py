@@ -44,8 +44,8 @@ class Place(NamedTuple):
     future: str | None
 
     def is_moving(self) -> bool:
-        """Return whether the replica is moving. It counts as moving until it is known to stay; as
-        in Kafka, a missing replica may still appear.
+        """Return whether the replica is moving. It counts as moving until it is known to stay. As
+        in Kafka, this includes a missing replica, which may still appear.
         """
         return self.current is None or self.future is not None
 
@@ -61,7 +61,7 @@ def _place(replica: Replica, found: Described) -> Place:
         there = directory.replicas.get(replica.name)
         if there is not None:
             # A moving replica exists in two directories: as the current log, and as the future log,
-            # catching up.
+            # which is catching up.
             paths[there.is_future] = directory.path
     return Place(paths.get(False), paths.get(True))
 

@@ -45,8 +45,8 @@ def moves(
     wanted: Mapping[TopicPartition, Sequence[int]],
     actual: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """Return all moves once `wanted` is in progress, including earlier ones. For a partition that
-    is already moving, the sources are its replicas before that move.
+    """Return all moves that will be in progress once `wanted` has started, including earlier ones.
+    For a partition that is already moving, the sources are its replicas before that move.
     """
     found = {
         name: Move(
@@ -80,7 +80,9 @@ def taking_part(moves: Mapping[TopicPartition, Move]) -> list[int]:
 
 
 async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per_s: int) -> None:
-    """Set the throttles, on topics first, so that no replica copies before the rate applies."""
+    """Set the throttles. Those on topics are set first, so that no replica copies before the rate
+    applies.
+    """
     for topic, texts in throttled_replicas(moves).items():
         settings = [
             ConfigOperation(name, ConfigOperationType.SET, text)

@@ -63,8 +63,8 @@ def screen(
 
 
 def _that_fit(rows: Sequence[PartitionRow], room: int) -> list[PartitionRow]:
-    """Return the rows that fit into this many lines: unhealthy ones, then healthy ones with a line
-    each.
+    """Return the rows that fit into this many lines. Unhealthy ones come first, followed by healthy
+    ones, which take one line each.
     """
     shown: list[PartitionRow] = []
     used = 0
@@ -123,7 +123,7 @@ def _table(
 
 
 def _room(width: int, taken: Mapping[str, int]) -> int:
-    """Return the width left for the first column by the others."""
+    """Return the width that the other columns leave for the first one."""
     return width - sum(taken.values()) - _GAP * (len(taken) + 1)
 
 

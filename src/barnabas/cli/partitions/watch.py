@@ -1,9 +1,10 @@
-"""Derives the state of partitions for a watcher: the lag of replicas, and changes. Pure.
+"""Derives what a watcher shows about partitions: the lag of their replicas, and what has changed.
+Pure.
 
 Brokers report where a replica's log ends, but not how long it has been behind. The watcher
 therefore remembers the leader's log end at each poll. A replica has been behind since the last poll
-at which the leader's log was no longer than the replica's is now. A replica never seen with all
-records has been behind at least since the first poll.
+at which the leader's log was no longer than the replica's is now. If a replica has never been seen
+with all records, it has been behind at least since the first poll.
 
 The reason for a change is not visible from outside. Barnabas brokers report the reasons as events
 (`reasons`), which are shown next to the changes; other brokers report none.
@@ -37,7 +38,7 @@ class ReplicaRow(NamedTuple):
     is_leader: bool
     is_in_sync: bool
     is_live: bool  # whether its broker is registered
-    end: ReplicaEnd | None  # None: not reported by its broker
+    end: ReplicaEnd | None  # None: its broker did not report it
     lag_records: int | None  # in records behind the leader; None: unknown
     lag_ms: int | None
 
@@ -176,14 +177,18 @@ def reasons(events: Iterable[Event], watched: Collection[TopicPartition]) -> lis
 
 
 def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:
-    """Add a poll. Of several with the same end, keep the last; a truncation removes higher ends."""
+    """Add a poll. Of several polls with the same log end, only the last one is kept. After a
+    truncation, polls with a higher log end are removed.
+    """
     while leader_ends and leader_ends[-1][1] >= end_offset:
         leader_ends.pop()
     leader_ends.append((now_ms, end_offset))
 
 
 def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> int:
-    """Return the time of the last poll at which the leader's end was not above this one, or 0."""
+    """Return the time of the last poll at which the leader's log end was at most this
+    offset, or 0.
+    """
     for at_ms, leader_end in reversed(leader_ends):
         # This is the latest poll at which the leader's log was no longer than the replica's is now.
         if leader_end <= end_offset:

@@ -29,7 +29,7 @@ class Receiving:
     """Counts the records received, in total and since the last line."""
 
     def __init__(self, now_ms: int, wall_ms: int) -> None:
-        """`now_ms`, in all methods, is monotonic; wall time is only for display."""
+        """In all methods, `now_ms` is a monotonic time. Wall time is only for display."""
         self.began_ms = self.window_began_ms = now_ms
         self._calendar_ms = wall_ms - now_ms
         self.records = self.window_records = 0
@@ -56,7 +56,8 @@ class Receiving:
         return f"{began}, {ended}, {text}"
 
     def _columns(self, size_bytes: int, records: int, took_ms: int) -> str:
-        # All of the time counts as fetching: partitions are assigned without joining a group.
+        # All of the time counts as fetching, because partitions are assigned without joining a
+        # group.
         megabytes, seconds = size_bytes / _MEBIBYTE, max(took_ms, 1) / 1000
         volume, rate = f"{megabytes / seconds:.4f}", f"{records / seconds:.4f}"
         return f"{megabytes:.4f}, {volume}, {records}, {rate}, 0, {took_ms}, {volume}, {rate}"

@@ -66,8 +66,8 @@ class Latencies:
         )
 
     def summary(self, record_bytes: int, seconds: float) -> str:
-        """Return the tool's last line, but keep the tenths of percentiles, which Kafka's tool
-        drops.
+        """Return the tool's last line. Unlike in Kafka's tool, the percentiles keep their
+        tenths.
         """
         rate = self.count / seconds if seconds > 0 else 0.0
         percentiles = ", ".join(

@@ -59,8 +59,8 @@ class Sending:
         times = self._sent_at.get(batch)
         if times is None:
             times = self._sent_at[batch] = []
-            # Add one callback per batch, with its first record: one per record would cost as much
-            # as the work measured.
+            # Add one callback per batch, with its first record. One per record would take as much
+            # time as the work that is measured.
             batch.when_done(lambda: self._on_done(batch))
         times.append(now_s)
 
@@ -206,7 +206,7 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
                 report.on_sent(delivery.batch, sent_at_s)
             await producer.flush()
         finally:
-            # If the topic does not exist, nothing was sent; do not add a summary of zeros to the
+            # If the topic does not exist, nothing was sent, so do not add a summary of zeros to the
             # error.
             if report.began_sending:
                 click.echo(report.finish(now()))

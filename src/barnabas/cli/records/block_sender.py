@@ -32,13 +32,13 @@ _PER_RECORD = frozenset(
 
 
 def suits(options: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Return whether these producer options allow us to form the batches."""
+    """Return whether these producer options allow this module to form the batches."""
     return not _PER_RECORD & given.keys() and int(options["batch_size"]) > _RECORD_OVERHEAD_BYTES
 
 
 class BlockSender:
-    """Sends whole batches to the keys' partitions or, without keys, to one partition or to each in
-    turn (PR-2: sticky).
+    """Sends whole batches. If the values have keys, the keys determine the partitions. Otherwise,
+    batches go to one given partition or to each partition in turn (PR-2: sticky).
     """
 
     def __init__(
@@ -101,7 +101,9 @@ def encode_values(values: Sequence[bytes], timestamp_ms: int, codec: int = NONE)
 
 
 def batches_of(values: Sequence[bytes], most_bytes: int) -> Iterator[Sequence[bytes]]:
-    """Yield the values in runs of at most that many bytes, or of one value."""
+    """Yield runs of values. A run has at most that many bytes, or consists of a single larger
+    value.
+    """
     ends = list(accumulate(map(len, values)))
     start = before = 0
     while start < len(values):

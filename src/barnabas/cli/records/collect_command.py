@@ -294,7 +294,7 @@ def _has_positions(paths: Sequence[str], given: Mapping[str, Any]) -> bool:
 
 
 def _logs(paths: Sequence[str], given: Mapping[str, Any]) -> LogPaths | None:
-    """Return the log paths, of which there may be none, or None if no source has a position."""
+    """Return the log paths. There may be no path, but None means that no source has a position."""
     if not _has_positions(paths, given):
         return None
     return LogPaths(
@@ -307,8 +307,8 @@ def _logs(paths: Sequence[str], given: Mapping[str, Any]) -> LogPaths | None:
 
 
 def _name_of_machine(*, is_shown: bool) -> str:
-    """Return the default of --name; with `is_shown`, report that file positions are stored under
-    it.
+    """Return the default of --name. With `is_shown`, tell the user that file positions are stored
+    under this name.
     """
     name = socket.gethostname()
     if is_shown:

@@ -159,7 +159,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     reason = _run(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
-    # The consumer was a member or needed no group, so its output is complete.
+    # The consumer was a member of the group or needed no group, so its output is complete.
     if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
     if plan.is_own_group and reason:
@@ -168,7 +168,9 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _run(work: Coroutine[Any, Any, None]) -> str:
-    """Run the work, and return why it ended early, or "". Ctrl-C is no error, but the usual end."""
+    """Run the work, and return why it ended early, or "". Ctrl-C is not an error, but the usual
+    end.
+    """
     try:
         run_client(work, None)
     except KeyboardInterrupt:
@@ -281,7 +283,7 @@ def _show(
     except BaseException:
         give_back(consumer, records)
         raise
-    # Usually, all records are wanted, which needs no set of positions.
+    # Usually, all records are wanted, so no set of positions is needed.
     if len(wanted) < len(records):
         shown = set(map(_place, wanted))
         give_back(consumer, (each for each in records if _place(each) not in shown))

@@ -77,7 +77,8 @@ def delete(
     async def work() -> dict[TopicPartition, int | BarnabasError]:
         outcomes: dict[TopicPartition, int | BarnabasError] = {}
         async with Admin(servers, **client_options()) as admin:
-            # Process partitions one at a time, so that an error does not hide the other outcomes.
+            # Process partitions one at a time, so that an error in one does not hide the outcomes
+            # of the others.
             for name, first in offsets.items():
                 try:
                     await admin.describe_topics([name.topic])  # fails fast for an unknown topic

@@ -94,8 +94,8 @@ class FileFeed:
                 while piece := await source.read():
                     pieces.append(piece)
                     size_bytes += len(piece)
-                    # The limit is far above any broker's, but an endless device or pipe must not
-                    # fill the memory.
+                    # The limit is far above the limit of any broker, but an endless device or pipe
+                    # must not fill the memory.
                     if size_bytes > LONGEST_LINE_BYTES:
                         raise BadLine(
                             f"{source.name}: a file of more than {LONGEST_LINE_BYTES:,} bytes "

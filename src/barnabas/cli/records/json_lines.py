@@ -40,7 +40,7 @@ class JsonFormat(NamedTuple):
         if not isinstance(fields, dict):
             raise BadLine(f'line {number} is not a JSON object, such as {{"value": "v"}}')
         unknown = fields.keys() - _FIELDS - _IGNORED
-        # If ignored, a misspelt "vlaue" would silently send null.
+        # If unknown fields were ignored, a misspelt "vlaue" would silently send null.
         if unknown:
             raise BadLine(
                 f"line {number} has the unknown field {min(unknown)!r}; a record has "

@@ -105,7 +105,7 @@ def _internal_layout(show: _Line) -> Layout:
     def layout(record: ConsumerRecord) -> bytes:
         try:
             line = show(record.key, record.value)
-        # A damaged record must not end the output: later records are readable.
+        # A damaged record must not end the output, because later records are readable.
         except CorruptData as error:
             line = f"Error at offset {record.offset}, skipping. {error}"
         return b"" if line is None else line.encode() + b"\n"

@@ -23,7 +23,7 @@ class BadLine(BarnabasError):
 
 
 class KeyedLines(NamedTuple):
-    """Holds the keys and values of lines; `problem` concerns the line that follows them."""
+    """Holds the keys and values of lines. `problem` is about the line that follows these lines."""
 
     keys: list[bytes]
     values: list[bytes]
@@ -54,7 +54,7 @@ class LineFormat(NamedTuple):
         return self.key_separator is not None and self._replace(key_separator=None).is_plain
 
     def split(self, lines: Sequence[bytes], number: int) -> KeyedLines:
-        """Split lines, starting at `number`, into keys and values, up to the first without a
+        """Split lines, starting at `number`, into keys and values. Stop at the first line without a
         separator.
         """
         assert self.key_separator is not None

@@ -2,8 +2,8 @@
 
 Start: at assigned offsets, or as a member of a group. Like Kafka's tool, it joins a private group
 (`console-consumer-1234`, which commits nothing) unless a group or a position is given. "From now
-on" means from the start of the command: the ends of the partitions are noted before it joins, which
-takes `group.initial.rebalance.delay.ms`.
+on" means from the start of the command. The ends of the partitions are therefore noted before it
+joins the group, which takes `group.initial.rebalance.delay.ms`.
 
 In between: a private group commits nothing, so `OwnGroup` remembers its positions. Without them,
 each rebalance (for example, after partitions were added) would restart according to
@@ -60,7 +60,8 @@ class Subscribed(NamedTuple):
 async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
     """Subscribe to the topics, or assign the partitions and determine where to start.
 
-    Raises UnknownTopicOrPartition, UnknownPartition: do not wait for records of a mistyped name.
+    Raises UnknownTopicOrPartition or UnknownPartition, so that nobody waits for records of a
+    mistyped name.
     """
     if isinstance(start, Subscribed):
         await _subscribe(consumer, start)
@@ -82,8 +83,8 @@ async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
 
 
 async def _begins(consumer: Consumer, start: Subscribed) -> Mapping[TopicPartition, int | None]:
-    """Return the current ends of the partitions, but only their names for a pattern, which may
-    match many.
+    """Return the current ends of the partitions. For a pattern, return only the partitions, because
+    there may be many.
     """
     if isinstance(start.topics, re.Pattern):
         found = await consumer.list_topics()
@@ -121,7 +122,8 @@ async def _assign(consumer: Consumer, start: Start) -> None:
         for name in names:
             consumer.seek(name, origin)
     elif isinstance(origin, int):
-        # -N counts records, not offsets: transaction markers and compacted offsets have no record.
+        # -N counts records, not offsets, because transaction markers and compacted offsets have no
+        # record.
         begins = await consumer.beginning_offsets(names)
         ends = await consumer.end_offsets(names)
         spans = {name: Span(begins[name], ends[name]) for name in names}
@@ -142,7 +144,9 @@ async def offsets_at(
 
 
 def give_back(consumer: Consumer, records: Iterable[ConsumerRecord]) -> None:
-    """Seek back to records polled but not shown, so that their offsets are not committed."""
+    """Seek back to records that were polled but not shown, so that their offsets are not
+    committed.
+    """
     first: dict[TopicPartition, int] = {}
     for record in records:
         # A poll returns each partition's records in order, so the first one seen is the lowest.
@@ -204,7 +208,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 class OwnGroup(RebalanceListener):
-    """Seeks to the last position of the group's only member, or to the start.
+    """Seeks to the last position of the only member of the group, or to the start.
 
     `begins` maps each partition that existed when the command started to the offset that "from now
     on" means; None means the end once the group has formed. Other partitions were created later, so
@@ -232,7 +236,7 @@ class OwnGroup(RebalanceListener):
                 self._consumer.seek(name, offset)
 
     async def _forget_topics_that_are_gone(self, topics: Set[str]) -> None:
-        """Forget positions in deleted topics: a recreated topic is a different one."""
+        """Forget positions in deleted topics, because a recreated topic is a different topic."""
         try:
             ids = await self._consumer.topic_ids(topics)
         except BarnabasError:
@@ -283,7 +287,7 @@ class Ends:
             for name in names
             if name in positions and positions[name].offset >= self._ends[name]
         ]
-        # Pause a partition at its end; it would only fetch unwanted records.
+        # Pause a partition at its end, because it would only fetch unwanted records.
         if reached:
             self._consumer.pause(*reached)
         return len(reached) == len(names)

@@ -59,8 +59,9 @@ class Tally:
 async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
     """Send all records up to the end or to a malformed line, then wait for all outcomes.
 
-    A transaction is all or nothing: if this ends early, the producer aborts the transaction when it
-    closes. Raises BadLine with the file and the line, OSError, and the producer's errors.
+    A transaction is all or nothing. If this function ends early, the producer aborts the
+    transaction when it closes. Raises BadLine with the file and the line, OSError, and the
+    producer's errors.
     """
     producer = sending.producer
     async with producer:

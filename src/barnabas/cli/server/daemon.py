@@ -2,8 +2,8 @@
 
 The command ends when the broker is ready or has failed. If it has failed, the command prints the
 broker's output and ends with its exit code. Afterwards, the broker logs to a file beside its first
-log directory, never in it: clients could make the log fill the disk for records, and Kafka's tools
-treat all files in a log directory as their own.
+log directory. The file is never in a log directory, because clients could make it fill the disk for
+records, and because Kafka's tools treat all files in a log directory as their own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
     """
     with suppress(FileExistsError):  # if the parent is a file, opening the log below fails
         output.parent.mkdir(parents=True, exist_ok=True)
-    # Append: the log of an earlier run often shows why the broker is being restarted.
+    # Append to the file, because the log of an earlier run often shows why the broker is being
+    # restarted.
     with output.open("ab") as file:
         began_at = file.tell()
         process = subprocess.Popen(
@@ -43,7 +44,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
         )
     assert process.stdout is not None
     with process.stdout:
-        # The broker prints a line when it is ready; no line means that it has ended.
+        # The broker prints a line when it is ready. If there is no line, it has ended.
         ready = process.stdout.readline()
     if ready:
         sys.stdout.write(f"{ready}process {process.pid}, its log is {output}\n")

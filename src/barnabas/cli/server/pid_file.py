@@ -52,7 +52,8 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
     use the directory.
     """
     found = read_pid_file(directory)
-    # If two brokers want the directory, its lock decides which one gets it, not this file.
+    # If two brokers want the directory, the directory's lock decides which one gets it, not this
+    # file.
     if found is not None and found.is_alive:
         return False
     pid = os.getpid() if process is None else process
@@ -69,7 +70,7 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
 def release(directory: Path) -> None:
     """Remove this process's file, ignoring disk errors."""
     found = read_pid_file(directory)
-    # Another process may have claimed the directory since.
+    # Another process may have claimed the directory in the meantime.
     if found is not None and found.pid == os.getpid():
         try:
             (directory / FILE_NAME).unlink(missing_ok=True)

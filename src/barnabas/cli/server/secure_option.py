@@ -29,8 +29,8 @@ def secure_configs(
 ) -> tuple[SecureSetup, dict[str, str]]:
     """Secure a broker with these configs; return its setup and the secured configs.
 
-    `directory` is for certificates and passwords; None means one beside the first log directory.
-    Raises ConfigError or OSError.
+    `directory` is for certificates and passwords. None means a directory beside the first log
+    directory. Raises ConfigError or OSError.
     """
     properties = without_controller_listeners(properties)
     given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
@@ -55,7 +55,7 @@ def secure_configs(
         for each in filter(Path.exists, logs):
             check_directory(each)
     setup = prepare_security(where, hosts)
-    # The brokers own the nodes in ZooKeeper, or any client could change them (SE-6).
+    # The brokers own the nodes in ZooKeeper. Otherwise, any client could change them (SE-6).
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
     return setup, {
         # Later entries win: defaults, the user's configs, then the settings that secure the broker.

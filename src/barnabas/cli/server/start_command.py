@@ -117,7 +117,7 @@ def start(words: Sequence[str]) -> int:
     if arguments.wants_help:
         sys.stdout.write(HELP)
         return 0
-    # Import late, because --help and invalid command lines do not need it.
+    # Import these only now, because --help and invalid command lines do not need them.
     from barnabas.broker.main import run
     from barnabas.config import BrokerConfig, environment_warning
     from barnabas.errors import ConfigError
@@ -138,7 +138,7 @@ def start(words: Sequence[str]) -> int:
     first_directory = Path(config.log_directories()[0])
     if arguments.as_daemon:
         return _start_daemon(words, arguments.log_file, first_directory)
-    # Start even if this is False: the broker's own lock decides who may use the directory.
+    # Start even if this is False, because the broker's own lock decides who may use the directory.
     is_ours = claim(first_directory, config.str("listeners"))
     try:
         companion = _companion(arguments.test_control_port)
@@ -163,7 +163,7 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
     properties.update(from_environment(os.environ))
     properties.update(arguments.settings)
     # Kafka's defaults are for a cluster. A user who specifies neither a file nor other machines
-    # wants a local broker, with groups that do not wait for more members.
+    # wants a local broker whose groups do not wait for more members.
     is_for_this_machine = arguments.properties_file is None and not (
         properties.get("zookeeper.connect") or properties.get("advertised.listeners")
     )
@@ -263,8 +263,8 @@ def parse(words: Sequence[str]) -> StartArguments:
 
 
 def _option(word: str, left: list[str]) -> tuple[str, str]:
-    """Return an option and its value, taken from the remaining words if it is not in this one.
-    Raises UsageError.
+    """Return an option and its value. If the value is not in the same word, it is taken from the
+    remaining words. Raises UsageError.
     """
     option, equals, value = word.partition("=")
     if option not in _WITH_VALUE:

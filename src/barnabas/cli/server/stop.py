@@ -1,5 +1,5 @@
-"""Implements `barnabas server stop`. Unlike `kafka-server-stop.sh`, it stops only one broker, and
-waits until that broker has ended.
+"""Implements `barnabas server stop`. Unlike `kafka-server-stop.sh`, this command stops only one
+broker, and waits until that broker has ended.
 
 On SIGTERM, a broker stops cleanly: it flushes its logs and marks its directories clean. The signal
 is sent only if the process is certainly a broker, because another process may have reused the id.
@@ -34,7 +34,7 @@ class Selection(NamedTuple):
     pid: int | None = None
     port: int | None = None
     user_id: int | None = None
-    """The owner of the process, so that another user's broker is not selected."""
+    """The owner of the process. It prevents another user's broker from being selected."""
 
     def __str__(self) -> str:
         if self.directory is not None:

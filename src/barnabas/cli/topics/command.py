@@ -254,7 +254,7 @@ def alter(
 
     async def work() -> int:
         async with Admin(servers, **client_options()) as admin:
-            # Look up the existing partitions: the request contains only the new ones.
+            # Look up the existing partitions, because the request contains only the new ones.
             (topic,) = await admin.describe_topics([name])
             there = len(topic.partitions)
             added = None
@@ -326,7 +326,7 @@ async def _describe_sizes(
     """Return the topics, and their sizes where the brokers report them."""
     async with Admin(servers, **client_options()) as admin:
         found = await admin.describe_topics()
-        # Filter the topics in the client: the protocol offers no such filter.
+        # Filter the topics in the client, because the protocol offers no such filter.
         kept = [topic for topic in found if not (exclude_internal and topic.is_internal)]
         return kept, topic_sizes(await soon(admin.describe_log_dirs(), {}), kept)
 
@@ -348,7 +348,8 @@ async def _moving(admin: Admin) -> Moving:
     controller, or if it rejects the request, everything else is shown.
     """
     try:
-        # During an election, there is no controller to ask; do not delay the rest of the output.
+        # During an election, there is no controller to ask. This must not delay the rest of the
+        # output.
         async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
             return await admin.list_partition_reassignments()
     except (TimeoutError, Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):

@@ -62,7 +62,9 @@ class Filters(NamedTuple):
 
 
 def own_configs(configs: Iterable[ConfigEntry]) -> dict[str, str]:
-    """Return the configs other than Kafka's defaults: set on the topic or in a broker's file."""
+    """Return the configs that do not come from Kafka's defaults, but are set on the topic or in a
+    broker's file.
+    """
     return {
         config.name: "" if config.value is None else config.value
         for config in configs
@@ -100,7 +102,9 @@ def describe_text(described: Described, filters: Filters, moving: Moving = NOTHI
 def describe_values(
     described: Described, filters: Filters, moving: Moving = NOTHING_MOVES
 ) -> list[dict[str, Any]]:
-    """Return the same as values for JSON; a filter omits topics without matching partitions."""
+    """Return the same information as values for JSON. A filter omits topics without matching
+    partitions.
+    """
     values = []
     for topic, configs in described:
         partitions = filters.of(topic, configs, moving)
@@ -130,7 +134,7 @@ def describe_values(
 
 
 def _replica_count(topic: TopicDescription, partition: PartitionView, moving: Moving) -> int:
-    """Return the number of replicas, except those being added."""
+    """Return the number of replicas, not counting those that are being added."""
     move = moving.get(TopicPartition(topic.name, partition.partition))
     return len(partition.replicas) if move is None else len(move.replicas) - len(move.adding)
 

@@ -73,7 +73,7 @@ def abort(
         raise click.UsageError(
             "name the transaction: --topic and --partition, or --transactional-id"
         )
-    # The first offset suffices to find all three numbers; without it, all three must be given.
+    # The first offset is enough to find all three numbers. Without it, all three must be given.
     which = _which(start_offset, numbers)
     name = TopicPartition(topic, partition)
 
@@ -119,7 +119,7 @@ async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers
 
 
 async def _fence(servers: str, transactional_id: str) -> None:
-    """Fence an existing id; fencing an unknown one would create it."""
+    """Fence an id that exists. Fencing an unknown id would create it."""
     async with Admin(servers, **client_options()) as admin:
         # Raises an error if the id does not exist.
         await admin.describe_transactions([transactional_id])

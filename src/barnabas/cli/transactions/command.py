@@ -232,8 +232,8 @@ def find_hanging(
 async def _hanging(
     admin: Admin, names: list[TopicPartition], silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """Query the partitions, then the coordinators, then the partitions again: a transaction that
-    has just ended is unknown to its coordinator, but does not hang.
+    """Query the partitions, then the coordinators, then the partitions again. A transaction that
+    has just ended is unknown to its coordinator, but it is not hanging.
     """
     candidates = suspects(await admin.describe_producers(names), silent_since_ms)
     if not candidates:

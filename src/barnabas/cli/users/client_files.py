@@ -23,7 +23,7 @@ _SECURITY: Final = "security.protocol"
 _ENDPOINT: Final = "ssl.endpoint.identification.algorithm"
 _TRUST: Final = "ssl.truststore."
 _LOCATION: Final = f"{_TRUST}location"
-# Key settings are left out, because they are the administrator's own secrets.
+# Settings of keys are left out, because they are the administrator's own secrets.
 _COPIED: Final = (_SECURITY, _ENDPOINT, _TRUST, "ssl.enabled.protocols", "ssl.crl.")
 _READABLE: Final = 0o644
 
@@ -105,14 +105,14 @@ def client_files(path: Path, servers: str, options: Mapping[str, Any]) -> Client
     settings = {"bootstrap.servers": servers}
     settings |= {name: value for name, value in given.items() if name.startswith(_COPIED)}
     authority = None
-    # librdkafka reads only PEM; leave a Java truststore to Java clients.
+    # librdkafka reads only PEM, so a Java truststore is left to Java clients.
     if _LOCATION in settings and settings.get(f"{_TRUST}type", "").upper() == "PEM":
         authority = Path(settings[_LOCATION]).read_bytes()
     return ClientFiles(path, settings, authority)
 
 
 def _lines(settings: Mapping[str, str], *, escaped: bool) -> bytes:
-    """Format properties; only Kafka's format doubles backslashes."""
+    """Format properties. Backslashes are doubled only in Kafka's format."""
     text = "".join(f"{name}={value}\n" for name, value in settings.items())
     return (text.replace("\\", "\\\\") if escaped else text).encode()
 

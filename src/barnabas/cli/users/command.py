@@ -61,8 +61,8 @@ _password_stdin = click.option(
 
 
 def _writable(context: click.Context, parameter: click.Parameter, file: Path | None) -> Path | None:
-    """Return the file if it is probably writable. Check this first: once the brokers have a
-    password, it cannot be shown again.
+    """Return the file if it is probably writable. This is checked first, because once the brokers
+    have a password, it cannot be shown again.
     """
     if file is not None and not os.access(file.parent, os.W_OK | os.X_OK):
         raise click.BadParameter(f"directory {file.parent} is missing or not writable")
@@ -80,7 +80,7 @@ _file = click.option(
 
 
 class UserExists(BarnabasError):
-    """Raised if a user to be added has a password."""
+    """Raised if a user to be added already has a password."""
 
 
 class UserNeeded(BarnabasError):
@@ -277,7 +277,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
         if not mechanisms:
             raise ResourceNotFound(f"user {user} does not exist")
         settings = await _settings(admin)
-        # Semicolons separate super.users, because TLS names contain commas.
+        # The names in super.users are separated by semicolons, because TLS names contain commas.
         if not is_forced and f"User:{user}" in settings.get(_SUPER, "").split(";"):
             raise UserNeeded(
                 f"user {user} is one of the brokers' {_SUPER}: it administers the cluster, or "
@@ -295,8 +295,8 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
             rules = await admin.describe_acls(AclFilter(principal=f"User:{user}"))
         except SecurityDisabled:  # there are no rules without an authorizer
             return Left([], [], settings)
-        # Deleting users and reading rules are separate permissions: the user was deleted, but the
-        # rules remain unknown.
+        # Deleting users and reading rules require separate permissions. Here, the user was deleted,
+        # but the rules could not be read.
         except ClusterAuthorizationFailed:
             if revokes:
                 raise
@@ -305,7 +305,9 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
 
 
 async def _settings(admin: Admin) -> Mapping[str, str]:
-    """Return the broker settings that determine the effect of a deletion; empty if hidden."""
+    """Return the broker settings that determine the effect of a deletion, or nothing if they cannot
+    be read.
+    """
     try:
         broker = (await admin.describe_cluster()).brokers[0]
         resource = ConfigResource(BROKER, str(broker.broker_id))

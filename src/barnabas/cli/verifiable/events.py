@@ -28,7 +28,7 @@ class Events:
         try:
             sys.stdout.write(json.dumps(event, separators=(",", ":"), ensure_ascii=False) + "\n")
             sys.stdout.flush()
-        # Raise this only at the end; earlier, it would leave a client open.
+        # Raise this only at the end, because raising it earlier would leave a client open.
         except BrokenPipeError:
             self._is_broken = True
             self.stopping.set()

@@ -32,13 +32,13 @@ class Findings(NamedTuple):
     doubled: int = 0
     """records with more than one row."""
     extra_rows: int = 0
-    """rows beyond the first of their record."""
+    """rows in addition to the first one for their record."""
     unfounded: int = 0
     """The number of offsets with rows but without a record: aborted, compacted, or nonexistent."""
     earlier: int = 0
     """rows for records before the source's first record."""
     later: int = 0
-    """rows for records beyond the end of reading."""
+    """rows for records after the end of what was read."""
     examples: dict[str, list[int]] = {}
 
 
@@ -71,7 +71,7 @@ class Ledger:
         self._rows += len(offsets)
         for number, within in self._by_chunk(offsets):
             bits = self._open(number)
-            # An offset may occur twice in one block, and again in another.
+            # An offset may occur twice in one block, and again in another block.
             distinct, counts = np.unique(within, return_counts=True)
             again = (counts > 1) | ((bits[distinct] & _SEEN) != 0)
             bits[distinct[again]] |= _AGAIN
@@ -121,7 +121,7 @@ class Ledger:
         if not len(offsets):
             return
         numbers, within = np.divmod(offsets, self._chunk)
-        # A block of adjacent offsets, the usual case, needs no sorting.
+        # In the usual case, a block consists of adjacent offsets and needs no sorting.
         if numbers[0] == numbers[-1] and (numbers == numbers[0]).all():
             yield int(numbers[0]), within
             return

@@ -110,7 +110,8 @@ class _Offsets(_Comparison):
 
     async def verdict(self) -> Verdict:
         wanted = self._wanted
-        # Fix the bounds before reading anything; rows for later records are counted separately.
+        # Determine the bounds before reading anything. Rows for later records are counted
+        # separately.
         bounds = await self._source_bounds()
         self._ledgers = {place: Ledger(within) for place, within in bounds.items()}
         self._of_others = 0
@@ -145,7 +146,7 @@ class _Offsets(_Comparison):
             ledger = self._ledgers.get(place)
             if ledger is not None:
                 ledger.rows(offsets)
-            # A row that names a source does not belong to another pipeline.
+            # This row names one of the sources, so it does not belong to another pipeline.
             elif place.topic in self._wanted.sources:
                 self._unmarked += len(offsets)  # a partition that does not exist in the source
                 self._unmarked_in.append(f"{where} ({place.topic}-{place.partition})")
@@ -163,7 +164,7 @@ class _Offsets(_Comparison):
         }
         examples["unmarked"] = list(dict.fromkeys(self._unmarked_in))[: self._wanted.most_examples]
         found = total(by_place.values())
-        # After compaction, rows may outlive their records; that is not an error.
+        # After compaction, a row may remain when its record is gone. This is not an error.
         strays = 0 if self._wanted.is_compacted else found.unfounded
         is_exact = not (found.lost or found.doubled or strays or self._unmarked)
         return Verdict(found, self._unmarked, self._of_others, examples, is_exact)

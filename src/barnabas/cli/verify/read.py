@@ -30,7 +30,9 @@ class NothingComes(BarnabasError):
 
 
 class Names(NamedTuple):
-    """Names the headers or columns that identify a row's record; a single source needs no topic."""
+    """Names the headers or columns that identify a row's record. If there is only one source, the
+    topic may be missing.
+    """
 
     topic: str | None
     partition: str
@@ -90,7 +92,8 @@ async def records_of(
                 with_headers=with_headers,
             ):
                 yield partition, columns
-            # Use the position: the last offsets may belong to markers or be compacted.
+            # Use the position, because the last offsets may belong to markers or may have been
+            # compacted away.
             if answer.next_offset >= within.stop:
                 del left[partition]
                 consumer.pause(partition)
@@ -124,7 +127,7 @@ def origins_by_columns(rows: pa.RecordBatch, names: Names, only: str | None) -> 
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
-    """Convert texts to numbers; a text that is not a number becomes null."""
+    """Convert texts to numbers. A text that is not a number becomes null."""
     is_number = pc.match_substring_regex(texts, r"^\d{1,18}$")
     return pc.if_else(is_number, texts, None).cast(pa.string()).cast(pa.int64())
 

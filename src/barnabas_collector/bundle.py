@@ -1,4 +1,4 @@
-"""Groups received messages with the same key and headers, and encodes them together as record
+"""Groups received messages that have the same key and headers, and encodes them together as record
 batches.
 
 Pure.
@@ -60,9 +60,10 @@ class Bundle:
         came_bytes: int | None = None,
         awaited: Awaited | None = None,
     ) -> None:
-        """`came_bytes`: the original size of a truncated message. `awaited`: given if the sender
-        keeps the message until it learns the outcome. The secrets in such a message have already
-        been replaced."""
+        """`came_bytes` is the original size of a truncated message. `awaited` is given if the
+        sender keeps the message until it learns the outcome. The secrets in such a message have
+        already been replaced.
+        """
         self.awaited = awaited
         size_bytes = sum(map(len, texts))
         self.origin = origin

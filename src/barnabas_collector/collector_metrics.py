@@ -1,6 +1,6 @@
 """Reports a collector's counters to Prometheus and its readiness to probes.
 
-The counters start at zero with each process. `lag_bytes` counts the unread bytes in the logs; lines
+The counters start at zero with each process. `lag_bytes` counts the unread bytes in the logs. Lines
 that were read but not sent are waiting for the brokers.
 """
 
@@ -89,7 +89,9 @@ class CollectorMetrics:
         self._starting[part] = why
 
     def on_ready(self, part: str) -> None:
-        """Record that the brokers accept messages from a part and that no messages are waiting."""
+        """Record that the brokers accept messages from a part, and that it has no waiting
+        messages.
+        """
         self._starting.pop(part, None)
         self._pending.pop(part, None)
 

@@ -6,10 +6,10 @@
     /var/log/containers/<pod>_<namespace>_<container>-<id>.log
         2026-11-27T05:45:12.034Z stdout F INFO fine
 
-A record's value is the line that the program wrote, so that its own format is recognised. The
-stream and the time become headers of the record. If a line is too long for the container runtime,
-the runtime writes it in parts, which this module joins. A line that no runtime has wrapped is sent
-unchanged.
+A record's value is the line that the program wrote, so that the program's own format is recognised.
+The stream and the time become headers of the record. If a line is too long for the container
+runtime, the runtime writes it in parts, which this module joins. A line that no runtime has wrapped
+is sent unchanged.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def unwrap(text: bytes) -> Part:
             log, stream, time = found["log"], found["stream"], found["time"]
             line = log.encode("utf-8", "replace")
             more = ((CONTAINER_STREAM, stream.encode()), (CONTAINER_TIME, time.encode()))
-        # A crash truncated the line, or it is another program's JSON.
+        # A crash truncated the line, or the line is another program's JSON.
         except (ValueError, KeyError, TypeError, AttributeError):
             return Part(text)
         return Part(line.removesuffix(b"\n"), more, not line.endswith(b"\n"))
@@ -223,8 +223,8 @@ class ContainerReader:
     def __init__(
         self, file: BinaryIO, position: int, number: int, is_start: IsStart | None
     ) -> None:
-        """`is_start` recognises the first line of a record; None means that lines are
-        not joined.
+        """`is_start` recognises the first line of a record. None means that lines are not
+        joined.
         """
         self._reader = LineReader(file, position, number)
         self._parts = PartJoiner()

@@ -1,6 +1,5 @@
-"""Encodes lines as whole record batches. This is twice as fast as a producer, which encodes each
-record separately, because all records of a collector are alike except for their lines and
-positions.
+"""Encodes lines as whole record batches. All records of a collector are alike except for their
+lines and positions, so this is twice as fast as a producer, which encodes each record separately.
 
 The format is described under "Record Batch" and "Record" in Kafka's documentation. For the headers,
 see `headers.py`.

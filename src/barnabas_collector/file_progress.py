@@ -15,8 +15,8 @@ again.
 
 
 class FileProgress(NamedTuple):
-    """Describes a file of which the first `position` bytes have been sent. `line` is the number of
-    the next line.
+    """Describes a file whose first `position` bytes have been sent. `line` is the number of the
+    next line.
 
     Positions count the bytes of the text, even if the file has been compressed since.
     """

@@ -28,8 +28,9 @@ _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")  # the byte order marks of UTF-16 and 
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
 _MOST_CONTROLS: Final = 0.05
 """The maximum share of control bytes in the text of a log. Random bytes contain twice this share,
-and files with fixed-size records (`wtmp`) ten times this share. A stray NUL must not prevent a log
-from being sent."""
+and files with fixed-size records (`wtmp`) contain ten times this share. The limit is not 0, because
+a stray NUL must not prevent a log from being sent.
+"""
 _HOLE: Final = re.compile(rb"(?:(?<=\n)|\A)\0{%d,}" % len(START))
 
 

@@ -43,12 +43,13 @@ class Forgetting:
         for file in self._positions.files:
             if file.file_id in present or not file.born_ns:
                 continue
-            # No look has compared the file's text; the presence of its inode in the directory is
-            # enough.
+            # No look has compared the file's text, so it is enough that the file's inode is in the
+            # directory.
             if file.path not in watched and file.inode in inodes[Path(file.path).parent]:
                 if file.gone_s:
                     self._positions.save(file._replace(gone_s=0))
-            # The file was not missing before, or the clock was ahead: its absence starts now.
+            # The file was not missing before, or the clock was ahead. In both cases, its absence
+            # starts now.
             elif not 0 < file.gone_s <= now_s:
                 self._positions.save(file._replace(gone_s=now_s))
             elif now_s - file.gone_s >= self._retention_s:

@@ -80,7 +80,7 @@ class Forwarder:
         self._refused.log_rest()
 
     async def _send(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """Send the bundles, and return the bundles that must be sent again immediately."""
+        """Send the bundles, and return those that must be sent again immediately."""
         again: list[Bundle] = []
         why: BarnabasError | None = None
         for batch, sent in await self._accept_all(bundles):
@@ -104,13 +104,14 @@ class Forwarder:
             self._metrics.on_retry(PART, why)
             _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
-            # Partitions may have been added; keys are then distributed over them as well.
+            # Partitions may have been added. If so, keys are distributed over them as well.
             await self._look_at_topic()
         return again
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
-        """Return each batch with its delivery or its error, or with None if it must wait so as not
-        to overtake other batches."""
+        """Return each batch with its delivery or its error. Instead of these, None means that the
+        batch must wait, so that it does not overtake other batches.
+        """
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)
@@ -122,8 +123,8 @@ class Forwarder:
             for batch in pack(those, self._most_bytes):
                 sent = None if is_held else await self._accept(place, batch)
                 found.append((batch, sent))
-                # After a failure, send nothing more in this round: a sender's messages must not
-                # overtake the failed ones. A message that is too large for the brokers does not
+                # After a failure, send nothing more in this round, because a sender's messages must
+                # not overtake the failed ones. A message that is too large for the brokers does not
                 # delay others.
                 is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
                 is_held = is_held or (isinstance(sent, BarnabasError) and not is_lost)
@@ -145,8 +146,8 @@ class Forwarder:
             return error
         if self._is_proven:
             await asyncio.sleep(0)  # lets the batch be sent and the sources be read
-        # Until the size is proven, the next batch waits: this one may have to be split and sent
-        # again.
+        # Until the size is proven, the next batch waits, because this one may have to be split and
+        # sent again.
         elif (refusal := await _outcome(delivery)) is not None:
             return refusal
         else:

@@ -2,7 +2,7 @@
 
 A message counts towards the limit until `release`, even after it has been taken. A source that can
 slow down its sender (a pipe, TCP) checks `is_full` before it reads more, and waits for `room`. A
-source that cannot (UDP) drops messages.
+source that cannot do so (UDP) drops messages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Inbox:
         redact: Redact | None = None,
         metrics: CollectorMetrics | None = None,
     ) -> None:
-        """`redact`: replaces secrets in messages as they are added."""
+        """`redact` replaces secrets in messages when they are added."""
         self.dropped = 0
         self._most_bytes = most_bytes
         self._redact = redact
@@ -97,7 +97,8 @@ class Inbox:
         """Make room after these messages have been sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes
-        # Do not wake sources at the first free byte: they would stop and resume with each message.
+        # Do not wake sources at the first free byte, because they would then stop and resume with
+        # each message.
         if self._held_bytes < self._most_bytes // 2:
             self._room.set()
 

@@ -45,8 +45,9 @@ class Journal:
     """Reads the entries after a cursor, from `start` until `close`."""
 
     def __init__(self, cursor: str | None, *, from_end: bool = False, follow: bool = True) -> None:
-        """`from_end`: if there is no cursor, start after the last entry. `follow`: keep reading
-        after all existing entries have been read."""
+        """With `from_end`, reading starts after the last entry if there is no cursor. With
+        `follow`, it continues after all existing entries have been read.
+        """
         self.cursor = cursor  # of the last entry that was read
         self.news = asyncio.Event()
         self._from_end = from_end
@@ -79,7 +80,7 @@ class Journal:
         taken, self._waiting = self._waiting, []
         self._waiting_bytes = 0
         self._room.set()
-        # Send the entries read before a failure, and then raise it.
+        # First send the entries that were read before a failure, and only then raise the error.
         if not taken:
             self.is_at_end()
         return taken
@@ -121,8 +122,8 @@ class Journal:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-        # A retry would fail in the same way. A failure after some entries has another cause, such
-        # as a signal.
+        # A retry would fail in the same way. If some entries had been read, the failure would have
+        # another cause, such as a signal.
         if code and not count:
             raise ConfigError(f"cannot read the journal: journalctl failed ({code}): {why}")
         return why

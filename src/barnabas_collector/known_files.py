@@ -1,4 +1,4 @@
-"""Keeps track of a collector's known files and their positions."""
+"""Keeps track of the files that a collector knows and of their positions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class KnownFiles(ABC):
     def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
         """Yield the files of the logs in a directory that have this beginning and of which at least
         a part was sent."""
-        # Each length takes one hash, but there are few lengths: most beginnings have the full one.
+        # Each length takes one hash, but there are few lengths, because most beginnings have the
+        # full length.
         for size_bytes in list(self._beginning_bytes):
             if 0 < size_bytes <= len(beginning):
                 seen = Fingerprint(size_bytes, digest(beginning[:size_bytes]))
@@ -96,7 +97,7 @@ class KnownFiles(ABC):
             self._remove_from_indexes(file)
 
     def lines_sent(self) -> int:
-        """Return the number of lines sent from all files."""
+        """Return the number of lines that were sent from all files."""
         return sum(file.line - 1 for file in self._files.values())
 
     def _put(self, progress: FileProgress) -> None:

@@ -1,4 +1,4 @@
-"""Reads the lines of a file from a given position on. The file may still be growing."""
+"""Reads the lines of a file from a given position. The file may still be growing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _READ_BYTES = 1_048_576
 
 
 class LineReader(LineCutter):
-    """Reads an open file from a given position on."""
+    """Reads an open file from a given position."""
 
     __slots__ = ("_file",)
 

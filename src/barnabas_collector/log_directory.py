@@ -87,8 +87,8 @@ class LogDirectory:
         """Return the rotated files, oldest first, each with its inode and whether it is named after
         the link.
 
-        Files next to a link also count: the link may have replaced a file, or may lead to the
-        newest of several dated files.
+        Files next to a link also count, because the link may have replaced a file, or may lead to
+        the newest of several dated files.
         """
         found: dict[Path, tuple[int, bool]] = {}
         for log in (self.link, self.live):
@@ -144,7 +144,7 @@ class LogDirectory:
         file = self._held.get((live.device, live.inode))
         if file is None:
             return False
-        # Since the truncation, it may have grown beyond its old size.
+        # Since the truncation, the file may have grown beyond its old size.
         return file.size_bytes() < live.size_bytes or not file.begins(live.beginning)
 
     def release(self, found: Found) -> None:
@@ -179,7 +179,7 @@ class LogDirectory:
     def _found(self, paths: Mapping[Path, tuple[int, bool]]) -> list[Found]:
         self._paths.clear()
         self.refusal = None
-        # Find the live file first: if it was truncated, its copy is complete.
+        # Find the live file first. If it has been truncated, its copy is then complete.
         live = self._find(self.live)
         rotated = [
             file._replace(is_by_link=is_by_link)
@@ -190,7 +190,8 @@ class LogDirectory:
         self._unreadable.intersection_update(paths)
         if len(self._packed) > len(paths) + _MOST_HELD:
             self._packed.clear()
-        # Open files without a name in this directory: they were removed, or moved to another one.
+        # These are open files without a name in this directory. They were removed, or moved to
+        # another directory.
         gone = [
             self._found_as(file.path, file, ())._replace(is_listed=False)
             for inode, file in self._held.items()
@@ -224,8 +225,8 @@ class LogDirectory:
         return found
 
     def _report(self, path: Path, error: ConfigError) -> None:
-        """Keep the error if it concerns the path of the log itself. Log errors of any other file
-        once.
+        """Keep the error if it concerns the path of the log itself. Errors of any other file are
+        logged once.
         """
         if path == self.live and not _is_missing(path):
             self.refusal = error
@@ -247,7 +248,7 @@ class LogDirectory:
                 self._held.pop(oldest).close()
         elif inode not in self._held:
             file.close()
-            # If not, the file was replaced between `stat` and `open`, and the status belongs to
+            # Otherwise, the file was replaced between `stat` and `open`, and the status belongs to
             # another file.
             if inode == stat[:2]:
                 self._quiet[path] = (stat, found)
@@ -261,7 +262,7 @@ class LogDirectory:
         if text is None:
             is_fixed = is_quiet or file.is_compressed
             text = FileText(path, inode, self._held, is_fixed=is_fixed)
-        # A text identified by its status keeps its answers when renamed.
+        # A text that is identified by its status keeps its cached answers when its file is renamed.
         text.path = path
         if file.is_compressed and stat:
             self._packed[stat] = text  # it will be queried again, which costs more than a look

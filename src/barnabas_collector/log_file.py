@@ -45,7 +45,8 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         """Open the file. Raises `ConfigError` with the reason if it cannot be read."""
-        # Open the file unbuffered: a buffer could return bytes that are no longer in the file.
+        # Open the file unbuffered, because a buffer could return bytes that are no longer in the
+        # file.
         self.path = path  # the path by which the file was opened
         self._file = open_log(path)
         status = os.fstat(self._file.fileno())
@@ -66,7 +67,7 @@ class LogFile:
     def text(self) -> BinaryIO:
         """Open the text for reading from any position.
 
-        Raises EOFError while a compressed file is incomplete, or `DamagedText`.
+        Raises EOFError if a compressed file is incomplete, and `DamagedText` if it is damaged.
         """
         if self._unpack is None:
             return self._file
@@ -125,14 +126,14 @@ class LogFile:
     def ends(self, extent: Extent) -> bool:
         """Return whether the text at the extent's last bytes matches the extent."""
         if self.is_compressed:
-            # Compare only size and tail; the checksum may be unknown.
+            # Compare only the size and the tail, because the checksum may be unknown.
             return self._unpacked_extent(extent.size_bytes)[::2] == extent[::2]
         return extent.is_end_in(self)
 
     def holds(self, extent: Extent) -> bool:
         """Return whether the text begins with the whole extent."""
-        # A version that did not hash everything sent saved this extent; only the tail can be
-        # compared.
+        # This extent was saved by a version that did not hash everything that was sent, so only the
+        # tail can be compared.
         if extent.checksum is None:
             return self.ends(extent)
         if self.is_compressed:
@@ -201,8 +202,9 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without blocking. Otherwise, a pipe without a writer would block the collection
-    of all logs."""
+    """Open a file without blocking. A pipe without a writer would otherwise block the collection of
+    all logs.
+    """
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -274,7 +276,8 @@ class FileText:
             return cast(T, self._answers[what, extent])
         with self._open() as file:
             if file is None:
-                # Do not cache this answer: the next look corrects the path if the file was renamed.
+                # Do not cache this answer, because the next look corrects the path if the file was
+                # renamed.
                 return default
             answer = ask(file)
         if self._answers is not None:

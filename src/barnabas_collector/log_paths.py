@@ -77,9 +77,10 @@ class LogPaths:
         is_recursive: bool = False,
         ignore_older_s: float | None = None,
     ) -> None:
-        """`include`, `exclude`: patterns that filter the files found by directories and patterns.
-        `is_recursive`: search subdirectories as well. `ignore_older_s`: an unknown file counts as a
-        log only if it was written within this time."""
+        """`include` and `exclude` are patterns that filter the files that directories and patterns
+        yield. If `is_recursive`, subdirectories are searched as well. An unknown file counts as a
+        log only if it was written within `ignore_older_s`.
+        """
         self._given = [Path(each).absolute() for each in given]
         self._include = Patterns(include)
         self._exclude = Patterns(exclude)
@@ -217,7 +218,7 @@ class LogPaths:
         """Yield the paths that match a pattern. `**` as a whole component matches any number of
         directories."""
         before, stars, after = pattern.partition("/**")
-        # Otherwise `**` is part of a name, and means the same as `*`.
+        # In any other place, `**` is part of a name and means the same as `*`.
         if not stars or (after and after[0] != "/"):
             yield from glob.glob(pattern)  # noqa: PTH207  # absolute
             return

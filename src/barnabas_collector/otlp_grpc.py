@@ -1,8 +1,8 @@
 """Receives OTLP logs over gRPC: `opentelemetry.proto.collector.logs.v1.LogsService/Export`.
 
 The handler reads each message itself, so that a call waits at its sender until there is room. It
-also inflates the message, with a limit on the size: gRPC would inflate even a small message to any
-size.
+also inflates the message, with a limit on the size, because gRPC would inflate even a small message
+to any size.
 """
 
 from __future__ import annotations

@@ -303,7 +303,7 @@ class _Connection:
         receipts = self._listener.receipts
         receipts.check_room()
         receipt = await self._receipt(head)
-        # The body has been freed: waiting senders take little memory.
+        # The body has been freed, so waiting senders take little memory.
         await receipts.outcome(receipt)
         is_said = False
         try:
@@ -378,7 +378,7 @@ class _Connection:
             self._writer.write(data)
 
     async def _discard(self) -> None:
-        """Read and discard the rest of a request; otherwise, its sender would not read the
+        """Read and discard the rest of a request, because its sender would otherwise not read the
         response.
         """
         if self._writer.can_write_eof():

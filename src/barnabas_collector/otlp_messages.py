@@ -2,7 +2,7 @@
 
 Each record is itself a request (`ExportLogsServiceRequest`, the same bytes as `LogsData`) with the
 log records of one resource. OpenTelemetry's Collector reads such records with the encoding
-otlp_proto. JSON requests are converted to protobuf: readers need only one encoding.
+otlp_proto. JSON requests are converted to protobuf, so that readers need only one encoding.
 https://opentelemetry.io/docs/specs/otlp/
 """
 
@@ -40,7 +40,7 @@ TOO_LARGE: Final = "too large"
 
 
 class Refusal(Exception):
-    """The reason for refusing a request, given as one of the words above and as a sentence."""
+    """The reason for refusing a request, as one of the words above and as a sentence."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)

@@ -2,9 +2,9 @@
 
 A sender keeps its log records until it is told that they are stored, so no records are lost,
 whichever process dies. If the brokers do not acknowledge a request in time, the sender is asked to
-send it again. As the records are still being sent, a repeated request with the same bytes is not
-sent again but receives the outcome of the first request. This works once per request. Duplicates
-occur if a sender does not repeat the same bytes or if the collector is killed.
+send it again. Because the records are still being sent, a repeated request with the same bytes is
+not sent again, but receives the outcome of the first request. This works once per request.
+Duplicates occur if a sender does not repeat the same bytes or if the collector is killed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ seconds by default."""
 FINISH_S: Final = 5.0
 """How long requests in progress may take to finish when the collector stops."""
 _LARGE_BYTES: Final = 131_072
-"""Larger requests are prepared in a thread, because eight megabytes of JSON take seconds."""
+"""Larger requests are prepared in a thread, because preparing eight megabytes of JSON takes
+seconds.
+"""
 _KEPT_S: Final = 120.0  # senders repeat a request within a minute
 _MOST_KEPT: Final = 10_000
 
@@ -110,7 +112,7 @@ class Receipts:
         else:
             async with self._preparing:
                 made = await asyncio.to_thread(prepare)
-        # This is the last chance to refuse the request: the next step sends it.
+        # This is the last chance to refuse the request, because the next step sends it.
         if self._has_given_up or self._inbox.is_full:
             raise Refusal(BUSY, "the brokers are unavailable or too slow")
         receipt = Receipt(digest, sum(each.log_records for each in made), len(made))

@@ -1,7 +1,7 @@
 """Reads the text of a compressed file: gzip, bzip2, xz or zstd.
 
-Raises EOFError if the file ends too early, because it is still being written, or `DamagedText` if
-it cannot be decompressed.
+Raises EOFError if the file ends too early because it is still being written. Raises `DamagedText`
+if the file cannot be decompressed.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ class Present(Protocol):
 
 
 class PassedOver(NamedTuple):
-    """Records the file's former state: beginning, inode and, for a text file, the whole extent."""
+    """Records the file's former state: its beginning, its inode and, if it was not compressed, its
+    whole extent.
+    """
 
     beginning_bytes: int
     beginning: str
@@ -45,14 +47,14 @@ class PassedOver(NamedTuple):
     def is_of(self, file: Present) -> bool:
         """Return whether the found file is this file, perhaps renamed or compressed."""
         head = Fingerprint(self.beginning_bytes, self.beginning)
-        # An older version recorded this: the whole beginning must be the same and must not have
-        # grown.
+        # This was recorded by an older version. The whole beginning must be the same and must not
+        # have grown.
         if not self.inode:
             return head.is_of(file.beginning)
         if not head.begins(file.beginning):
             return False
         if self.inode == file.inode:
-            # A new file may have reused the inode of a removed one; the birth times then differ.
+            # A new file may have reused the inode of a removed one. If so, the birth times differ.
             return not (self.born_ns and file.born_ns) or self.born_ns == file.born_ns
         # The file was compressed before the first look. It will not be compressed again, so its
         # inode does not change.

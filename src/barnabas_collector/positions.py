@@ -55,7 +55,7 @@ class Positions(KnownFiles):
         """Load the next record of the topic. Raises `CorruptData`."""
         try:
             name, kind, what = json.loads(key or b"")
-            # The record belongs to another collector.
+            # This record belongs to another collector.
             if name != self._name:
                 return
             if value is None:

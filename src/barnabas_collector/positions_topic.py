@@ -1,4 +1,5 @@
-"""Creates the positions topic, rejects it if it would lose positions, and reads it to its end.
+"""Creates the positions topic, rejects a topic that would lose positions, and reads the topic to
+its end.
 
 Compaction keeps each file's last position, no matter how long the file is idle.
 """
@@ -80,8 +81,8 @@ class PositionsReader:
 
         This waits for other collectors' open transactions in the topic.
         """
-        # The end is the high watermark, not the last stable offset: wait for open transactions,
-        # because one may contain the start of a successor.
+        # The end is the high watermark, not the last stable offset. This waits for open
+        # transactions, because one of them may contain the start of a successor.
         end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
         async for records in records_until(self._consumer, {_POSITIONS: end}):
             for record in records:

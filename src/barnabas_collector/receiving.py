@@ -46,11 +46,11 @@ async def receive(
 ) -> Shipped:
     """Forward the sources' messages until all sources have ended, or `stopping` is set.
 
-    `is_patient`: keep trying if the brokers cannot be reached at the start.
+    If `is_patient`, keep trying while the brokers cannot be reached at the start.
 
-    Raises `ConfigError` if a source is unavailable, any other error of the brokers at the start, or
-    `DeliveryTimedOut` if the brokers do not accept the remaining messages within `STOP_WITHIN_S`
-    after the stop.
+    Raises `ConfigError` if a source is unavailable, and `DeliveryTimedOut` if the brokers do not
+    accept the remaining messages within `STOP_WITHIN_S` after the stop. Any other error of the
+    brokers at the start is also raised.
     """
     metrics = shipment.metrics or CollectorMetrics()
     metrics.on_waiting(PART, "is not connected to the brokers yet")

@@ -15,8 +15,8 @@ file at its path is a copy only if it contains lines with a time, which occur on
 
 On a file system without times of birth, blank lines and a header prove nothing. If a file has only
 these, its inode decides, unless another file is a better match. A known file that is shorter than
-its sent part, or differs from it, was truncated and rewritten. In case of doubt, a file counts as
-new: at worst, lines are sent twice, but none are lost.
+its sent part, or differs from it, was truncated and rewritten. When in doubt, a file counts as new.
+At worst, lines are then sent twice, but none are lost.
 
 At the first look at a log, its rotated files are passed over, except those that the user named.
 """
@@ -71,7 +71,7 @@ class Known(NamedTuple):
 
 
 def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
-    """Identify the files; `found` lists the oldest first, the live file last."""
+    """Identify the files. In `found`, the oldest file comes first and the live file last."""
     files: dict[int, FileProgress] = {}
     # Apply the strongest proof first, and weaker ones only to files that it has not matched.
     _add_known(files, found, known.files, _is_certain)
@@ -111,11 +111,13 @@ def _passing(
     files: dict[int, FileProgress],
     known: Known,
 ) -> list[int]:
-    """Return the files that the first look passes over: all files older than the known ones."""
+    """Return the files that the first look passes over, which are all files older than the known
+    ones.
+    """
     is_first = known.passed_over is None
     is_first_by_link = known.passed_over_by_link is None
-    # If files of the log are known but none was found, it is unclear which of the found files are
-    # older; send them all.
+    # If files of the log are known but none of them was found, it is unclear which of the found
+    # files are older, so send them all.
     if not files and any(each.path in (log, known.link) for each in known.files):
         return []
     oldest = min(files, default=len(found))
@@ -160,8 +162,10 @@ def _add_known(
 def _without_doubt(
     files: dict[int, FileProgress], found: Sequence[Found], known: Sequence[FileProgress]
 ) -> list[FileProgress]:
-    """Return the unmatched known files whose match is safe: at most one found file begins with the
-    sent part, or the sent part has times. Without times, it may be just a banner."""
+    """Return the unmatched known files that can be matched safely. This is so if at most one found
+    file begins with the sent part, or if the sent part contains times. Without times, it may be
+    just a banner.
+    """
     taken = {each.file_id for each in files.values()}
     left = [each for each in known if each.file_id not in taken]
     if len(files) == sum(bool(file.beginning) for file in found):
@@ -194,7 +198,7 @@ def _is_itself(known: FileProgress, file: Found) -> bool:
 
 
 def _has_inode(known: FileProgress, file: Found) -> bool:
-    # The inode alone proves nothing: a truncated and rewritten file keeps it.
+    # The inode alone proves nothing, because a truncated and rewritten file keeps it.
     if known.inode != file.inode or not _fits(known, file):
         return False
     if known.born_ns and file.born_ns:
@@ -224,8 +228,9 @@ def _holds(known: FileProgress, file: Found) -> bool:
 
 
 def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
-    """Yield the files that may be a complete or unfinished copy of another file, which is read
-    instead."""
+    """Return the files that may be a complete or unfinished copy of another file. The other file is
+    read instead.
+    """
     originals = [file for file in found if file.beginning and (file.is_live or not file.is_listed)]
     return {
         place
@@ -252,7 +257,7 @@ def _may_be_copy(file: Found, original: Found) -> bool:
         return False  # no truncation followed, so it is a separate file
     if file.size_bytes is not None and 0 < file.born_ns < original.born_ns:
         return False  # it is older, so it was renamed and then replaced
-    # Do not compare in reverse: an unfinished copy is shorter than its original.
+    # Do not compare in reverse, because an unfinished copy is shorter than its original.
     if not original.beginning.startswith(file.beginning):
         return False
     if file.text is None or original.text is None:
@@ -272,7 +277,7 @@ def _is_under_way(file: Found) -> bool:
 def _fits(known: FileProgress, file: Found) -> bool:
     if not _fits_beginning(known, file):
         return False
-    # A compressed file cannot have been truncated: its inode and its beginning are enough.
+    # A compressed file cannot have been truncated, so its inode and its beginning are enough.
     if not known.sent_bytes or file.text is None or file.size_bytes is None:
         return True
     return file.text.ends(known.extent)
@@ -286,7 +291,7 @@ def _fits_beginning(known: FileProgress, file: Found) -> bool:
 
 def _new(log: str, file: Found, known: Sequence[FileProgress], is_forgetful: bool) -> FileProgress:
     # A file's id is derived from its path, first line and generation. Files with the same path and
-    # first line must differ in generation: otherwise, the pipeline would take lines at the same
+    # first line must differ in generation. Otherwise, the pipeline would take lines at the same
     # positions for the same lines.
     first_line = first_line_of(file.beginning)
     before = [each for each in known if (each.path, each.first_line) == (log, first_line)]

@@ -25,8 +25,9 @@ class RecordJoiner:
         return self._waiting[0] if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Add lines, and return the complete records: those before the next record begins, or that
-        are too long."""
+        """Add lines, and return the complete records. A record is complete when the next one begins
+        or when it is too long.
+        """
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1

@@ -1,8 +1,8 @@
 """Reads records of one or more lines, such as a message with its stack trace.
 
 A rule recognises the first lines of records. The last record of a file waits for more lines until
-another record begins or nothing has been written for a while. Between looks, it is not kept in
-memory, but read again from the start.
+another record begins or nothing has been written for a while. Between looks, the last record is not
+kept in memory, but read again from its start.
 """
 
 from __future__ import annotations

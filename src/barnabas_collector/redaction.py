@@ -86,7 +86,7 @@ class Redaction:
             raise ConfigError(f"{len(rules):,} rules are more than {_MOST_RULES:,}")
         engine = _engine()
         self._rules = [(_compiled(engine, rule), rule.replacement.encode()) for rule in rules]
-        # Most lines match no rule, as a single search shows.
+        # Most lines match no rule, which a single search can show.
         any_of = "|".join(f"(?:{rule.pattern})" for rule in rules)
         self._is_worth_a_try = _compiled(engine, Rule(any_of, "")).search
 

@@ -3,9 +3,9 @@
     dead letters ─▶ the original records, with the letter's place ───────┐
              └▶ the position of the replay, as offsets of a group ───────┴─▶ one transaction
 
-By the header `replayed`, the pipeline distinguishes a replayed record from the line seen before,
-and recognises a dead letter that is sent twice. A record that is rejected again becomes a new dead
-letter at the end of the topic, for the next replay.
+The header `replayed` allows the pipeline to distinguish a replayed record from the line that it saw
+before, and to recognise a dead letter that is sent twice. A record that is rejected again becomes a
+new dead letter at the end of the topic, for the next replay.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ async def replay(
 ) -> Replayed:
     """Replay the dead letters that have arrived in a topic since its last replay.
 
-    `to`: a topic for all letters, instead of each letter's own. `client_options`: options for every
-    client, such as security options. Raises `ConfigError` if a record is not a dead letter, and
-    errors of the consumers and the producer.
+    `to` is a topic for all letters, in place of each letter's own topic. `client_options` are
+    options for every client, such as security options. Raises `ConfigError` if a record is not a
+    dead letter. Errors of the consumers and the producer are also raised.
     """
     options = client_options or {}
     by_topic: dict[str, int] = {}
@@ -84,8 +84,8 @@ async def replay(
             for record in records:
                 await producer.send_record(_within(record, partitions[record.topic]))
                 by_topic[record.topic] = by_topic.get(record.topic, 0) + 1
-            # The offsets are part of the records' transaction: a killed replay commits both or
-            # neither.
+            # The offsets are part of the records' transaction, so a replay that is killed commits
+            # both or neither.
             await producer.send_offsets_to_transaction(_next(some), group)
             await producer.commit_transaction()
     return Replayed(sum(by_topic.values()), by_topic)
@@ -113,8 +113,9 @@ def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
 
 
 def _within(record: ProducerRecord, partitions: int) -> ProducerRecord:
-    """Assign the record to its original partition, to keep the order, or to none if that no longer
-    exists."""
+    """Assign the record to its original partition, to keep the order. If the partition no longer
+    exists, assign the record to none.
+    """
     if record.partition is not None and record.partition >= partitions:
         return record._replace(partition=record.partition % partitions)
     return record

@@ -7,7 +7,7 @@
   read as it is once the file is certainly complete: compressed and whole; renamed, replaced and
   quiet; or, at the last look of a run, not open for writing in any process.
 - Lines written between the two steps of copy-and-truncate are in neither file, and are lost to
-  every reader. All other lines are read: those that were truncated, from the copy.
+  every reader. All other lines are read. Lines that were truncated are read from the copy.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class RotatedLog:
         listings: Listings | None = None,
         choice: Choice | None = None,
     ) -> None:
-        """`is_start`: recognises first lines; None if each line is a record. `listings`: shared by
-        the logs of a directory. `choice`: what the user named; None means this log and no rotated
-        file.
+        """`is_start` recognises first lines. It is None if each line is a record. `listings` are
+        shared by the logs of a directory. `choice` tells what the user named. None means this log
+        and no rotated file.
 
         Raises `ConfigError` if the log does not exist or cannot be read.
         """
@@ -97,10 +97,10 @@ class RotatedLog:
         """Yield the lines that have not been sent. Before asking for the next portion, save the
         last one.
 
-        `is_last_look`: no other look follows in this run. `starts_at_end`: if this is the first
-        look, only lines written from now on count as unsent. Raises `ConfigError` if the file at
-        the log's path cannot be read, after the lines of the other files, which may be removed
-        before that file can be read.
+        If `is_last_look`, no other look follows in this run. If `starts_at_end` and this is the
+        first look, only lines written from now on count as unsent. Raises `ConfigError` if the file
+        at the log's path cannot be read. The lines of the other files are yielded before the error
+        is raised, because those files may be removed before the file at the log's path can be read.
         """
         found, recognised = self._look()
         self.is_empty = not found
@@ -129,7 +129,7 @@ class RotatedLog:
             this = found[place]
             if not _is_sent(this, progress) and (file := self._directory.open(this)) is not None:
                 # Until a new file exists at the log's path, the server may still write to the
-                # renamed file, even if that file has been quiet for long.
+                # renamed file, even if that file has been quiet for a long time.
                 is_old = is_replaced and not this.is_live and self._directory.is_quiet(this)
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
@@ -203,7 +203,7 @@ class RotatedLog:
         # A log with known files is a separate log, not this one under another name.
         is_new = all(each.path != str(log) for each in files)
         alike = _alike_files(log, unknown, self._files) if is_new else []
-        # As long as the original exists, it is read; the copy is a separate file.
+        # As long as the original exists, it is read, and the copy is a separate file.
         gone = [each for each in alike if not _is_there(each)]
         held = [each for each in gone if _is_in(each, self._directory.held_anywhere(each.inode))]
         return Known(
@@ -260,16 +260,16 @@ class RotatedLog:
     ) -> Iterator[Portion]:
         """Read one file.
 
-        `is_complete`: read the last line even without a line feed; None: only if no process has the
-        file open for writing.
+        If `is_complete`, the last line is read even without a line feed. If it is None, this is
+        done only if no process has the file open for writing.
         """
         try:
             columns = self._columns_at(file, found, progress)
             reader = self._reader(file, progress)
             for lines in reader.portions():
                 after = _after(reader, progress, file)
-                # Check this only after `_after` has hashed the lines, to notice a truncation
-                # between reading and hashing, too.
+                # Check this only after `_after` has hashed the lines, so that a truncation between
+                # reading and hashing is also noticed.
                 if not _is_still(file, found, progress):
                     return  # it has been truncated, so the lines may differ
                 portion = self._with_columns(self._portion(file, progress, after, lines), columns)
@@ -290,7 +290,7 @@ class RotatedLog:
         if file.is_compressed or (is_complete and _is_still(file, found, progress)):
             rest = reader.last()
         # A record of several lines is complete after a period of silence. A line without a line
-        # feed waits: a program may be in the middle of writing it.
+        # feed waits, because a program may be in the middle of writing it.
         elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
             rest = reader.take_waiting()
         self.unfinished_bytes += reader.unfinished_bytes
@@ -389,8 +389,9 @@ def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgres
 
 
 def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[FileProgress]:
-    """Return known files of other logs in this directory that a found file may be a copy of: both
-    begin in the same way, and the found file is compressed or contains times."""
+    """Return known files of other logs in this directory of which a found file may be a copy. Both
+    files must begin in the same way, and the found file must be compressed or contain times.
+    """
     names: dict[str, FileProgress] = {}
     for file in found:
         if file.beginning and (file.size_bytes is None or _is_timed(file)):
@@ -424,7 +425,8 @@ def _is_in(known: FileProgress, file: LogFile | None) -> bool:
 
 
 def _present_path(known: FileProgress) -> Path:
-    """Return the file's current path: programs may compress a log and give it any name.
+    """Return the file's current path, which may have changed because programs may compress a log
+    and give it any name.
 
     Raises OSError if the file is no longer in its directory.
     """

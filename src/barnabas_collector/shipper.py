@@ -7,11 +7,12 @@ in the same transaction.
 
 If the process is killed at any moment, the next process with the same name ends or aborts the open
 transaction, reads the positions (`positions.py`) and continues from there. read_committed consumers
-see every line once. They see a file's lines in order, because all of them go to a single partition.
+see every line once. They see a file's lines in order, because all lines of a file go to a single
+partition.
 
 A process that starts fences the previous one and records its start in the positions topic. Brokers
 also fence a producer whose transaction took too long; the record distinguishes the two cases.
-Without it, two collectors with the same name would fence each other indefinitely.
+Without this record, two collectors with the same name would fence each other indefinitely.
 """
 
 from __future__ import annotations
@@ -139,10 +140,11 @@ class _Shipper:
     async def run(self, stopping: asyncio.Event, *, once: bool) -> None:
         async with self._producer() as producer:
             self._partitions = len(await producer.partitions_for(self._shipment.topic))
-            # Load after `init_transactions`, which fences an earlier process and ends its
-            # transaction: no other process can then commit a later position.
+            # Load the positions after `init_transactions`, which fences an earlier process and ends
+            # its transaction. No other process can then commit a later position.
             await self._load()
-            # Commit this before any line, so that a fenced process soon learns who fenced it.
+            # Commit this before any line, so that a fenced process soon learns which process fenced
+            # it.
             self._positions.start(self._instance)
             await self._commit(producer)
             self.shipped = Shipped()
@@ -162,9 +164,9 @@ class _Shipper:
             except ProducerFenced:
                 raise
             except BarnabasError:
-                # A fenced producer may see a refused batch first. If a commit got no response, the
-                # next producer learns the outcome. The positions in memory may be ahead of the
-                # committed ones, which `ship` reads again.
+                # A fenced producer may first see that a batch is refused. If a commit got no
+                # response, the next producer learns its outcome. The positions in memory may be
+                # ahead of the committed ones, which `ship` reads again.
                 with contextlib.suppress(InvalidTxnState):
                     await producer.abort_transaction()
                 raise
@@ -238,7 +240,7 @@ class _Shipper:
         """Send the entries that were read, and save the cursor of the last one."""
         entries = journal.take()
         if not entries:
-            # A search from the end also finds the cursor of an entry that is not sent.
+            # Searching from the end also finds the cursor of an entry that is not sent.
             if journal.cursor is not None and self._positions.cursor is None:
                 self._positions.save_cursor(journal.cursor)
             return

@@ -71,8 +71,8 @@ def _order(log: str, name: str) -> Order | None:
     """Return the file's sort key, which is larger for newer files, or None if the file is not a
     rotated file of this log."""
     plain = plain_name(name)
-    # The log itself, compressed in place, is the newest. Of the others, the newest is `.old`,
-    # followed by numbered files in ascending order, and finally dated files.
+    # If the log itself was compressed in place, it is the newest. Of the others, the newest is
+    # `.old`, followed by numbered files in ascending order, and finally by dated files.
     if name != plain and plain == log:
         return (3,)
     stem, dot, extension = log.rpartition(".")

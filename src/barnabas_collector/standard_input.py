@@ -25,8 +25,8 @@ _READ_BYTES: Final = 262_144
 class StandardInput:
     """Reads standard input, which may be a pipe, a terminal or a redirected file.
 
-    A thread reads it, because an event loop cannot poll every kind of file. Every line's key is the
-    collector's name, so all lines go to one partition and stay in order.
+    A thread reads it, because an event loop cannot poll every kind of file. The key of every line
+    is the collector's name, so all lines go to one partition and stay in order.
     """
 
     def __init__(self, shipment: Shipment) -> None:

@@ -4,9 +4,9 @@
     <34>Nov 24 22:14:15 ...\\n  a trailer (3.4.2): a line feed, or the NUL of some senders
 
 The framing is detected for each frame. A message should begin with `<`. A count followed by `<`
-therefore means octet counting; a count without it, only if the connection has used this framing
-before. An incomplete frame at the end of the connection still counts as a message. Empty frames are
-ignored.
+therefore means octet counting. A count that is not followed by `<` means octet counting only if the
+connection has used this framing before. An incomplete frame at the end of the connection still
+counts as a message. Empty frames are ignored.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class SyslogFraming:
         return found
 
     def _begin(self, data: bytes, at: int) -> int | None:
-        """Return the start of the text of the next frame, or None if more bytes are needed to
-        determine it.
+        """Return where the text of the next frame starts, or None if more bytes are needed to
+        determine this.
         """
         match = _COUNT.match(data, at)
         if match is not None:
@@ -81,7 +81,7 @@ class SyslogFraming:
                 self._has_counted = self._is_within = True
                 self._counted = int(match[1])
                 return match.end()
-        # Only digits have arrived; the bytes after them decide.
+        # Only digits have arrived, so the bytes after them decide.
         elif _BEGINS_A_COUNT.match(data, at):
             return None
         self._is_within = True

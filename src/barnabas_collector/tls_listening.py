@@ -13,8 +13,9 @@ from barnabas_collector.tally import Tally
 
 
 class TlsFiles(NamedTuple):
-    """Lists the PEM files of a listener. `key`: None if the key is in the certificate's file. With
-    `client_authority`, senders need a certificate from this authority."""
+    """Lists the PEM files of a listener. `key` is None if the key is in the certificate's file.
+    With `client_authority`, senders need a certificate from this authority.
+    """
 
     certificate: Path
     key: Path | None = None

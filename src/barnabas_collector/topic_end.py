@@ -22,8 +22,9 @@ async def assign_all(consumer: Consumer, topic: str) -> Mapping[TopicPartition, 
 async def records_until(
     consumer: Consumer, ends: Mapping[TopicPartition, int]
 ) -> AsyncIterator[list[ConsumerRecord]]:
-    """Yield records until the consumer has reached these end offsets. The last records may be
-    beyond them."""
+    """Yield records until the consumer has reached these end offsets. The last records may be after
+    these offsets.
+    """
     while any([await consumer.position(place) < end for place, end in ends.items()]):
         if records := await consumer.poll(_POLL_MS):
             yield records

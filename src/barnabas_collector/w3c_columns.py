@@ -28,7 +28,7 @@ _MOST_BYTES: Final = 8_192
 class W3cColumns:
     """Tracks the columns of each line: the text of a directive after its name.
 
-    `in_force`: the columns at the current position, or None before the first directive.
+    `in_force` contains the columns at the current position, or is None before the first directive.
     """
 
     __slots__ = ("in_force",)
@@ -37,8 +37,9 @@ class W3cColumns:
         self.in_force = in_force
 
     def of(self, texts: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return the columns of each of the next lines. The columns of a directive are those that
-        it names itself."""
+        """Return the columns of each of the next lines. A directive is a line itself, and its
+        columns are those that it names.
+        """
         found: list[bytes | None] = []
         for at, text in enumerate(texts):
             if text.startswith(_BEGIN):
@@ -65,8 +66,8 @@ class W3cColumns:
 def columns_at(text: BinaryIO, position: int, beginning: bytes) -> W3cColumns | None:
     """Return the columns at a position of a file, or None if the file has no directives.
 
-    The file is read up to that position, because a directive may be anywhere. Raises the errors of
-    reading.
+    The file is read up to that position, because a directive may be anywhere. Errors that occur
+    during reading are raised.
     """
     if not _DIRECTIVE.match(beginning):
         return None

@@ -29,7 +29,7 @@ SHORTEST_S: Final = 0.01
 LONGEST_S: Final = 1.0
 """The longest time between two looks.
 
-For fewer than a thousand logs, it is one millisecond per log, but at least 50.
+For fewer than a thousand logs, it is one millisecond per log, but at least 50 milliseconds.
 """
 _SLOWER: Final = 1.5
 _LIST_EVERY_S: Final = 1.0
@@ -53,7 +53,9 @@ class WatchedLogs:
         is_start: IsStart | None = None,
         from_end: bool = False,
     ) -> None:
-        """`from_end`: start at the end of each file that exists at a collector's first look."""
+        """With `from_end`, reading starts at the end of each file that exists at a collector's
+        first look.
+        """
         self._paths = paths
         self._listings = Listings()
         self._files = files
@@ -124,8 +126,8 @@ class WatchedLogs:
                 left, watched.log.left = watched.log.left, []
                 self._left += left
                 binary |= watched.log.binary
-                # Descriptors are scarce, but a rotated file must stay open as long as programs may
-                # write to it, because it may be compressed or removed.
+                # File descriptors are scarce, but a rotated file must stay open as long as programs
+                # may write to it, because it may be compressed or removed.
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
@@ -235,7 +237,7 @@ class WatchedLogs:
         return True
 
     def _log_too_old(self) -> None:
-        """Log at the first listing the number of logs ignored because of their age."""
+        """At the first listing, log the number of logs that are ignored because of their age."""
         if self._too_old and not self._list_at_s:
             shown = min(self._too_old)
             _log.warning(

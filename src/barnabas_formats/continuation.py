@@ -1,4 +1,4 @@
-"""Decides which lines of a log begin a record, based on the catalogue's formats. Pure.
+"""Decides which lines of a log begin a record, using the formats in the catalogue. Pure.
 
 A line that begins like a known format (usually with a time) begins a record, and so does a line
 that announces a crash, such as Go's `panic:`. The lines that follow belong to this record, indented
@@ -20,7 +20,8 @@ from barnabas_formats.format import Format
 
 _Pattern = re.Pattern[bytes]
 
-# An object that is a record contains a time or a level; one within a message may contain neither.
+# An object that is a record contains a time or a level. An object within a message may contain
+# neither.
 _OF_RECORDS: Final = re.compile(
     rb'"(?:@?time(?:stamp)?|ts|@?t|date|asctime|(?:log\.)?level|levelname|severity'
     rb'|__REALTIME_TIMESTAMP|resourceLogs)"\s*:'
@@ -58,7 +59,7 @@ class RecordStart:
     """
 
     def __init__(self, formats: Sequence[Format] = ()) -> None:
-        """`formats`: a user's own formats, in addition to the catalogue."""
+        """`formats` are a user's own formats, in addition to the catalogue."""
         own = tuple(_heads(formats))
         self._heads = {} if own else _catalogue_heads()
         if own:
@@ -67,7 +68,9 @@ class RecordStart:
         self._has_head = False
 
     def __call__(self, line: bytes, first: bytes) -> bool:
-        """Return whether a line begins a record. `first`: the first line of the previous record."""
+        """Return whether a line begins a record. `first` is the first line of the previous
+        record.
+        """
         if line[:1] in (b"", b" ", b"\t", b"\r"):
             return False
         if _SECOND.match(line) and _FIRST.match(first):

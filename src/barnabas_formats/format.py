@@ -68,8 +68,9 @@ class JsonKeys(NamedTuple):
 
 
 class Format(NamedTuple):
-    """Describes a format. `kind`: "access" or "system"; `zone`: the time zone for times without an
-    offset."""
+    """Describes a format. `kind` is "access" or "system". `zone` is the time zone for times without
+    an offset.
+    """
 
     name: str
     patterns: tuple[Pattern, ...] = ()
@@ -158,7 +159,8 @@ def zone_named(zone: object) -> str:
 
 
 def in_zone(formats: Sequence[Format], zone: str) -> tuple[Format, ...]:
-    """Return the formats with this zone for times without an offset. Formats that define their own
-    zone keep it. Raises `ConfigError` if the zone does not exist."""
+    """Return the formats, with this zone for times without an offset. Formats that define their own
+    zone keep it. Raises `ConfigError` if the zone does not exist.
+    """
     zone = zone_named(zone)
     return tuple(each._replace(zone=zone) if each.zone == "UTC" else each for each in formats)

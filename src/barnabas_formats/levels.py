@@ -27,7 +27,7 @@ _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "FATAL": ("DPANIC", "FTL"),
         "ERROR": ("FAIL",),
-        "WARN": ("WRN", "#"),  # Redis writes signs
+        "WARN": ("WRN", "#"),  # Redis writes symbols
         "INFO": ("INF", "LOG", "NOTE", "SYSTEM", "SUCCESS", "*"),
         "DEBUG": (
             "DBG",

@@ -109,7 +109,7 @@ def journal_object(record: str) -> Object | None:
         if not _JOURNAL_KEY.fullmatch(key):
             return None
         if not equals:
-            # Eight little-endian bytes contain the value's size in bytes.
+            # The value's size in bytes is stored in eight little-endian bytes.
             end = 8 + int.from_bytes(rest[:8], "little")
             if len(rest) < 8 or end > len(rest):
                 return None

@@ -152,8 +152,9 @@ def level_of(number: int, text: str) -> str | None:
 
 
 class _Resource(NamedTuple):
-    """Holds the properties shared by all log records of a resource. `why`: the reason to reject all
-    of them."""
+    """Holds the properties shared by all log records of a resource. `why` is the reason for
+    rejecting all of them, if any.
+    """
 
     host: str | None = None
     service: str | None = None

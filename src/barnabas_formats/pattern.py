@@ -98,8 +98,8 @@ class Pattern(NamedTuple):
 def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
     """Compile a pattern. Raises `ConfigError`, which states the problem.
 
-    `fields`: regular expressions that replace the usual ones for these fields. `start`: an
-    expression that replaces the blanks before a message at the end of the pattern.
+    `fields` contains regular expressions that replace the usual ones for these fields. `start` is
+    an expression that replaces the blanks before a message at the end of the pattern.
     """
     parts: list[str] = []
     columns: list[str] = []

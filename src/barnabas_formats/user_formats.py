@@ -207,8 +207,8 @@ def of_kind(formats: Iterable[Format], kind: str) -> tuple[Format, ...]:
 def read_access_formats(path: Path | None, zone: str | None = None) -> tuple[Format, ...]:
     """Return the formats for access logs in a user's file.
 
-    `zone`: the zone for times without an offset in formats that define none. Raises `ConfigError`,
-    also if the file has no format for access logs, or `OSError`.
+    `zone` is the zone for times without an offset in formats that define none. Raises
+    `ConfigError`, including when the file has no format for access logs, or `OSError`.
     """
     return () if path is None else access_formats(path, read_formats(path), zone)
 

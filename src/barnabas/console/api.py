@@ -47,7 +47,8 @@ _MOST_MESSAGES: Final = 500
 _MOST_EVENTS: Final = 1_000
 _PAGE_EVENTS: Final = 50
 _MOST_ENDS: Final = 500
-"""The maximum number of partitions of a topic whose replicas are asked for their log end offsets.
+"""The maximum number of partitions per topic for which the replicas' log end offsets are
+queried.
 """
 MOST_STREAMS: Final = 32
 _ALIVE_S: Final = 10.0
@@ -292,7 +293,7 @@ def _partition(request: Request) -> int | None:
 
 
 def _offsets(request: Request) -> tuple[int | None, ...]:
-    """Return the given offset of each partition. Raises a `WebProblem` if no offset is given."""
+    """Return the offset given for each partition. Raises a `WebProblem` if no offset is given."""
     given = request.query_params.get("offsets", "")
     if not given.strip("."):
         raise WebProblem(400, "offsets: needs an offset of each partition, such as offsets=12.7.3")

@@ -54,7 +54,7 @@ def cluster_answers(
     user: str = "",
     folders: Sequence[Path] = (),
 ) -> dict[str, Answer]:
-    """Return the handlers of everything but the page's own files, by their paths.
+    """Return the handlers for everything except the page's own files, by path.
 
     `user` is the name of the signed-in user.
     """
@@ -92,7 +92,7 @@ def cluster_answers(
 
 
 def file_answers() -> dict[str, Answer]:
-    """Return the handlers of the page and its files, by their paths."""
+    """Return the handlers for the page and its files, by path."""
     files = StaticFiles()
 
     async def index(request: Request) -> Response:
@@ -105,7 +105,7 @@ def file_answers() -> dict[str, Answer]:
 
 
 def web_application(answers: Mapping[str, Answer], watch: ClusterWatch | None) -> ASGIApp:
-    """Return an application without a guard. Its requests keep `watch` polling."""
+    """Return an application without a guard. Each of its requests keeps `watch` polling."""
     app = Starlette(
         routes=[Route(path, _Endpoint(answer, watch)) for path, answer in answers.items()],
         exception_handlers=_ERROR_HANDLERS,

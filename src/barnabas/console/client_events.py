@@ -62,7 +62,9 @@ class ClientEvents:
 
     def __init__(self, book: EventBook) -> None:
         self.last = book.last
-        """The number of the newest event. If a newer event arrives, this index must be rebuilt."""
+        """The number of the newest event in the index. The index must be rebuilt when a newer event
+        arrives.
+        """
         self.rows = book.of_kinds(KINDS, _MOST)
         self._by_name: dict[Named, list[EventRow]] = {}
         for row in self.rows:

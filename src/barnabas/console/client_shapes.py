@@ -16,8 +16,8 @@ class ClientEvent(TypedDict):
     kind: str
     text: str
     is_by_host: bool
-    """True if the event names the client's host but not its client id. Other clients may run on the
-    same host.
+    """True if the event names the client's host but not its client id. The event may then be about
+    another client on the same host.
     """
 
 
@@ -50,7 +50,8 @@ class ClientRow(TypedDict):
     looked_at: int
     """The time when the member's group was queried."""
     quotas: list[QuotaRow]
-    """The quotas that apply unless the user has a quota. The brokers do not report a member's user.
+    """The quotas that apply unless the user has a quota of their own. The brokers do not report
+    which user a member belongs to.
     """
     events: int | None
     """The number of recent events that name the member, or None if no broker keeps events."""
@@ -78,8 +79,8 @@ class Clients(TypedDict):
     quotas_at: int | None
     """The time when the quotas were queried, or None if they have not been queried yet."""
     events: list[EventRow]
-    """The latest events about clients that were throttled or denied, were refused, or failed to
-    authenticate.
+    """The latest events about clients that were throttled, denied access, refused a connection, or
+    could not be authenticated.
     """
     silent: list[int]
     """As in `Events`."""
@@ -125,7 +126,7 @@ class Producers(TypedDict):
     are queried in turns.
     """
     denied: int
-    """The number of partitions whose producers the console's user is not allowed to see."""
+    """The number of partitions for which the console's user is not allowed to see the producers."""
     left_out: int
     """The number of producers dropped because only a limited number is kept."""
     error: str

@@ -114,7 +114,8 @@ def _row(
 def quotas_of(client_id: str, host: str, quotas: Iterable[QuotaRow]) -> list[QuotaRow]:
     """Return the quotas that apply to a client id and host, at most one for each quota key.
 
-    Quotas set for the user would take precedence, but no broker reports a member's user.
+    Quotas that are set for the user would take precedence, but no broker reports which user a
+    member belongs to.
     """
     found: dict[str, QuotaRow] = {}
     for row in quotas:

@@ -58,7 +58,7 @@ class Details:
         self._answers.clear()
 
     async def topic_configs(self, name: str) -> list[ConfigRow] | None:
-        """Return a topic's configs, or None if no broker answers in time."""
+        """Return the configs of a topic, or None if no broker answers in time."""
         return await self._configs(ConfigResource(TOPIC, name))
 
     async def broker_configs(self, broker_id: int) -> list[ConfigRow] | None:

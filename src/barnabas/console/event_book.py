@@ -57,7 +57,7 @@ class EventBook:
 
     @property
     def last(self) -> int:
-        """The number of the newest event; a later one has a higher number."""
+        """The number of the newest event. Later events have higher numbers."""
         return self._last
 
     def add(self, reports: Mapping[int, BrokerEvents]) -> bool:
@@ -82,7 +82,7 @@ class EventBook:
         return [one for one in islice(self._rows, first, None) if wanted.has(one[1])]
 
     def latest(self, wanted: EventFilter, limit: int) -> list[EventRow]:
-        """Return the latest events, newest first by the brokers' clocks."""
+        """Return the latest events, with the newest first according to the brokers' clocks."""
         found = [row for _, row in self._rows if wanted.has(row)]
         found.sort(key=lambda row: (row["at"], row["reporter"], row["sequence"]), reverse=True)
         return found[:limit]

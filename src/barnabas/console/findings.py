@@ -92,7 +92,8 @@ def _brokers(known: Known) -> Iterator[Finding]:
                 row["kind"] in ("broker-failed", "broker-registered") and row["broker"] == broker
             )
         )
-        # If it has registered since it last failed, the event for this failure has not arrived yet.
+        # If the broker has registered since it last failed, the event for the present failure has
+        # not arrived yet.
         has_failed = event is not None and event["kind"] == "broker-failed"
         yield Finding(
             severity="critical",
@@ -168,8 +169,8 @@ def _last_change(events: EventBook, names: Iterable[TopicPartition]) -> EventRow
         name = TopicPartition(row["topic"], row["partition"])
         if name not in wanted or name in recovered:
             return False
-        # Events from before the ISR grew do not explain the current state; the event that does has
-        # not arrived yet.
+        # Events from before the ISR grew do not explain the current state. The event that explains
+        # it has not arrived yet.
         if row["kind"] == "isr-expand":
             recovered.add(name)
         return row["kind"] in _PARTITION_KINDS
@@ -245,7 +246,7 @@ def _rebalances(events: EventBook, now_ms: int) -> Iterator[Finding]:
 
 
 def _stop(events: EventBook, group: GroupDescription) -> EventRow | None:
-    """Return the event about the group's current membership, if a broker reported it.
+    """Return the event that explains why the group has its current members, if there is one.
 
     A group is reported as stopped when its last generation has no member that reads the partition.
     If the event for this generation has not arrived yet, the last known event describes an earlier
@@ -254,7 +255,7 @@ def _stop(events: EventBook, group: GroupDescription) -> EventRow | None:
     event = _last_generation(events, group.group_id)
     if event is None:
         return None
-    # The broker makes each character of a name printable, so the length is the same.
+    # The broker makes the characters of a name printable without changing the length of the name.
     rest = event["text"][len(f"group {group.group_id}") :]
     found = _GENERATION.match(rest)
     count = int(found["members"] or 0) if found else -1

@@ -72,7 +72,7 @@ class MessageReader:
         self._readers = 0
 
     async def read(self, wanted: Wanted) -> Messages:
-        """Return the matching records, as far as the limits allow."""
+        """Return as many of the matching records as the limits allow."""
         names = self._names(wanted.topic, wanted.partition)
         with self._place():
             # A hung broker must not hold the request for longer than a search may take.

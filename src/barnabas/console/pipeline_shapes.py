@@ -22,7 +22,9 @@ class PipelineRow(TypedDict):
     page: str
     """The file name of the page, or "" if there is no page."""
     problem: str
-    """Why the page or its account cannot be shown, and what to do; "" if both can be shown."""
+    """Why the page or its account cannot be shown, and what to do about it. It is "" if both can be
+    shown.
+    """
     made_at: int | None
     """The time when the page was written."""
     batch_at: int | None

@@ -44,8 +44,8 @@ def paging(query: Mapping[str, str], sorts: Collection[str]) -> Paging:
 
 
 def in_order(rows: Iterable[R], key: Callable[[R], Any], *, descending: bool) -> list[R]:
-    """Sort rows by key. The rows must be in order of name, and rows with equal keys remain in this
-    order. Rows with an unknown key (None) come last.
+    """Sort rows by key. The rows must already be sorted by name, and rows with equal keys remain in
+    that order. Rows with an unknown key (None) come last.
     """
     known: list[R] = []
     unknown: list[R] = []

@@ -8,9 +8,9 @@ from typing import Any
 
 
 async def race(*works: Coroutine[Any, Any, Any]) -> None:
-    """Run all of them concurrently until one finishes, then cancel the others and wait for them. If
-    the first one raised an error, it is raised; errors raised by the others during cancellation are
-    ignored.
+    """Run all coroutines concurrently until one finishes, then cancel the others and wait for them.
+    If the first one raised an error, this function raises it. Errors that the others raise during
+    cancellation are ignored.
     """
     ended: asyncio.Future[asyncio.Task[Any]] = asyncio.get_running_loop().create_future()
 

@@ -75,7 +75,7 @@ class Growth:
         """Add the end offsets of the logs at one time."""
         before = self._looks[-1] if self._looks else None
         if before is not None and at_ms <= before[0]:
-            return  # the clock was set back; compare the next poll with the same one
+            return  # the clock was set back, so compare the next poll with the same one
         self._looks.append((at_ms, ends))
         if before is None:
             return

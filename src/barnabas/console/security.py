@@ -1,4 +1,5 @@
-"""Describes who may do what: the ACLs, the users, and why the ACLs allow or deny a request. Pure.
+"""Describes the ACLs and the users, and explains why the ACLs allow or deny a request.
+Pure.
 
 `barnabas acls explain` and the console share the functions that explain a decision.
 """

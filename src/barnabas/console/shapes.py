@@ -12,7 +12,9 @@ Severity = Literal["critical", "warning", "info"]
 
 
 class Finding(TypedDict):
-    """A finding that needs human attention: a line of `/api/overview`, the most severe first."""
+    """A finding that needs human attention. `/api/overview` lists the findings, with the most
+    severe first.
+    """
 
     severity: Severity
     what: str
@@ -30,7 +32,7 @@ class Finding(TypedDict):
 
 
 class EventRow(TypedDict):
-    """An event of a Barnabas broker; `/api/events` lists them, the latest first."""
+    """An event of a Barnabas broker. `/api/events` lists the events, with the latest first."""
 
     at: int
     reporter: int
@@ -82,7 +84,9 @@ class Overview(TypedDict):
     looked_at: int
     """The time of the last successful poll of the cluster, to which all figures below refer."""
     error: str
-    """Why the last poll failed, or "". If it failed, the other figures are from an earlier poll."""
+    """Why the last poll failed, or "" if it succeeded. After a failure, the other figures are from
+    an earlier poll.
+    """
     lacks: str
     """What the console's user is not allowed to see, and the permission required for it; "" if
     nothing is known to be missing.
@@ -141,7 +145,7 @@ class BrokerPage(TypedDict):
     """None: no broker has answered in time, or it denied the request."""
     events: list[EventRow]
     silent: list[int]
-    """As in `Events`, but only the broker of the page."""
+    """As in `Events`, but only if it is the broker of the page."""
 
 
 class ConfigRow(TypedDict):
@@ -501,7 +505,7 @@ class ActionChange(TypedDict):
     after: str | None
     """None if the object will no longer exist."""
     about: str
-    """Further facts, such as how many bytes are copied; "" if there are none."""
+    """Further facts, such as how many bytes are copied, or "" if there are none."""
 
 
 class ActionPreview(TypedDict):
@@ -512,7 +516,9 @@ class ActionPreview(TypedDict):
     warnings: list[str]
     changes: list[ActionChange]
     token: str
-    """The token that applies exactly this preview, once; "" if there is nothing to change."""
+    """The token with which exactly this preview can be applied once, or "" if there is nothing to
+    change.
+    """
     seconds: float
     """How long the token is valid."""
 

@@ -39,7 +39,7 @@ def next_turn(
 
 
 def latest(looked_at: Mapping[str, int], groups: Collection[str]) -> dict[str, int]:
-    """Return the time when each group was polled, without deleted groups and without the oldest
+    """Return the time when each group was polled, leaving out deleted groups and the oldest
     entries.
     """
     left = {name: at for name, at in looked_at.items() if name in groups}

@@ -1,4 +1,6 @@
-"""Tracks what is on view, because other things are not polled often, and wakes waiting tasks."""
+"""Tracks what is on view, because anything else is polled less often, and wakes the tasks that wait
+for a view.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ _PATIENCE: Final[Mapping[str, Any]] = {
     "request_timeout_ms": 3_000,
     "default_api_timeout_ms": 5_000,
 }
-"""If a broker hangs, the poll must soon fail with an error. The user's own settings override these.
+"""With these settings, a poll soon fails with an error if a broker hangs. The user's own settings
+override them.
 """
 PAUSE_S: Final = 2.0
 """The time between polls. The page requests data at the same interval."""
@@ -302,6 +303,6 @@ class ClusterWatch:
 
 
 def _is_shown_elsewhere(_: str) -> None:
-    """Clear the reason for a failure: the sizes remain as they were, and a missing broker is
-    reported as a finding.
+    """Clear the reason for a failure. The sizes remain unchanged, and a missing broker is reported
+    as a finding.
     """

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Lifetime(NamedTuple):
-    """Says how long a session may last, in seconds."""
+    """Specifies how long a session may last, in seconds."""
 
     idle_s: float = 30 * 60.0
     """The time without a request after which a session ends."""
@@ -139,7 +139,9 @@ class SessionBook(Generic[T]):
         return [self._end(token, REFUSED) for token in over]
 
     def why_ended(self, token: str) -> str:
-        """Return why the session of a token that `find` does not find has ended."""
+        """Return why the session with this token has ended. It is called if `find` does not find
+        the token.
+        """
         entry = self._entries.get(token)
         if entry is None:
             return self._ended.get(token, _UNKNOWN)

@@ -29,7 +29,9 @@ from barnabas.console.writing.writer import log_action, read_body
 SESSION_PATH: Final = "/api/session"
 _SWEEP_S: Final = 5.0
 _KEPT_COOKIE_S: Final = 24 * 3600
-"""How long browsers keep a cookie after its session has ended, so that the page can say why."""
+"""How long browsers keep a cookie after its session has ended, so that the page can say why it
+ended.
+"""
 _MOST_AT_ONCE: Final = 4
 
 

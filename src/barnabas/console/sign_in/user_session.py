@@ -20,8 +20,8 @@ _LOGIN: Final = ("sasl_jaas_config", "sasl_plain_username", "sasl_plain_password
 
 
 class UserSession:
-    """Shares nothing with other sessions, so that users cannot see what only other users are
-    allowed to see.
+    """A session shares nothing with other sessions, so that users cannot see what only other users
+    are allowed to see.
     """
 
     def __init__(

@@ -104,7 +104,9 @@ class AlterConfigs(Action):
         return Change(operation.name, before, _with_source(operation.value or "", self._own[1]))
 
     def _value_behind(self, entry: ConfigEntry | None) -> str | None:
-        """Return the value that takes effect once no value is set on the resource itself."""
+        """Return the value that takes effect when the value that is set on the resource itself is
+        removed.
+        """
         if entry is None:
             return None
         own = self._own[0]

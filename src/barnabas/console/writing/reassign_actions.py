@@ -103,7 +103,7 @@ class ReassignPartitions(Action):
         racks = {each.broker_id: each.rack for each in cluster.brokers}
         moving = await access.admin.list_partition_reassignments()
         views = {TopicPartition(topic.name, each.partition): each for each in topic.partitions}
-        # The replicas of a moving partition include its future ones, so this is checked first.
+        # Check this first, because the replicas of a moving partition include its future ones.
         check_idle(self._names(topic), moving)
         wanted = {
             name: to
@@ -145,7 +145,7 @@ class ReassignPartitions(Action):
         wanted = _replicas(plan)
         sentences = []
         if self._bytes_per_s is not None:
-            # Set the throttle first, so that nothing is copied without it.
+            # Set the throttle first, so that nothing is copied at an unlimited rate.
             before = {_name(change): _brokers(change.before) for change in _moves_of(plan)}
             moving = await access.admin.list_partition_reassignments()
             await throttle(access.admin, moves(moving, wanted, before), self._bytes_per_s)
@@ -224,9 +224,7 @@ class CancelReassignment(Action):
         return "Alter and Describe on the cluster"
 
     async def plan(self, access: Access) -> Plan:
-        """Return the current replicas of each moving partition, and the replicas after the
-        cancellation.
-        """
+        """Return the replicas of each moving partition, now and after the cancellation."""
         topic = await describe_topic(access, self._topic)
         if self._partition is not None:
             check_partition(topic, self._partition)
@@ -303,7 +301,8 @@ def _proposal(
     def copies(replicas: Replicas) -> int:
         return sum(len(set(to) - set(there[name])) for name, to in replicas.items())
 
-    # The first broker is random, or the proposals of all topics would favour the same one.
+    # The first broker is chosen at random. Otherwise, the proposals for all topics would favour the
+    # same broker.
     starts = random.sample(range(len(racks)), min(_PROPOSALS, len(racks)))
     return min(map(proposal_from, starts), key=copies)
 

@@ -151,7 +151,7 @@ class Writer:
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
-        """Hold one of the limited number of places for requests."""
+        """Occupy one of the limited number of places for requests."""
         if self._count >= _MOST_AT_ONCE:
             raise WebProblem(503, f"{_MOST_AT_ONCE} actions are under way; try again in a moment")
         self._count += 1

@@ -277,8 +277,8 @@ def _application(given: argparse.Namespace) -> Application:
 
     if given.zone is not None and given.formats is None:
         raise ConfigError(
-            "--zone is for --pipeline logs or --formats: the built-in formats of access logs have"
-            " times with an offset, or in UTC"
+            "--zone is for --pipeline logs or --formats: in built-in access log formats,"
+            " times have an offset or are in UTC"
         )
     if _encoding(given) is not None:
         raise ConfigError("--encoding is for --pipeline logs")

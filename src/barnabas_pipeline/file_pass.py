@@ -50,8 +50,8 @@ BATCH_RECORDS: Final = 250_000
 STANDARD_INPUT: Final = "-"
 
 _KEY_BYTES: Final = 256
-_SAMPLES: Final = 5  # of each value
-_PARTS: Final = 8  # of a table, before they are merged
+_SAMPLES: Final = 5  # rows for each value
+_PARTS: Final = 8  # parts of a table, before they are merged
 _PEEKED_BYTES: Final = 262_144
 _LINES: Final = pl.Schema(
     {

@@ -168,8 +168,8 @@ def _typed(pattern: str) -> Format:
 
 
 def _kind(path: str, own: Sequence[Format], known: Sequence[Format], only: str | None) -> str:
-    """Return the kind of log: that of the only format to try, that of the user's own formats, or
-    that of most lines.
+    """Return the kind of log, which is determined by the only format to try, by the user's own
+    formats, or by most of the lines.
     """
     from barnabas_pipeline.report_command import kind_of
 

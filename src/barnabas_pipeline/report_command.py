@@ -233,8 +233,8 @@ def _pipeline(
 
         if zone is not None and formats is None:
             raise click.UsageError(
-                "--zone is for system logs or --formats: the built-in formats of access logs have"
-                " times with an offset, or in UTC"
+                "--zone is for system logs or --formats: in built-in access log formats,"
+                " times have an offset or are in UTC"
             )
         return _Pipeline(
             Behaviour(() if formats is None else access_formats(formats, own, zone)),

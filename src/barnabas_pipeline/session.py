@@ -50,7 +50,7 @@ _LOCAL_SETTINGS = {
     # Spark and its Python processes exchange a micro-batch in several small steps. Over TCP, these
     # steps took a quarter longer in a measurement.
     "spark.python.unix.domain.socket.enabled": "true",
-    # By default, Spark writes the checkpoint through an interface of Hadoop's that starts about ten
+    # By default, Spark writes the checkpoint through a Hadoop interface that starts about ten
     # processes (readlink, chmod) for each of a batch's two entries, which takes 50 ms per entry
     # instead of 12 ms. Either way, a temporary file is written and renamed.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"

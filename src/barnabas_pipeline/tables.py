@@ -81,9 +81,10 @@ class Tables:
         self.layout = layout
         self._all = layout.all
         self._kept = {name: Kept(self._path(name)) for name in (*self._all, _CONTROL)}
-        # The state after the last batch, if this process wrote it; saves the next batch reading it.
+        # The state after the last batch, if this process wrote it. The next batch then need not
+        # read it.
         self._state: tuple[Control, Positions] | None = None
-        # The positions before the current batch; after its commit, those after it.
+        # The positions before the current batch or, once it is committed, the positions after it.
         self._seen: Positions | None = None
         if (directory / "versions").is_dir():
             raise ConfigError(
@@ -136,8 +137,8 @@ class Tables:
     def dataset(self, name: str, version: int | None = None) -> Any:
         """Return a table's rows as an unread dataset. `version`: None means the newest.
 
-        It uses Arrow's own file system: with deltalake's, reading threads may abort an exiting
-        process, or keep it from exiting (pyarrow 26).
+        The dataset uses Arrow's own file system, because with deltalake's file system, reading
+        threads may abort an exiting process or keep it from exiting (pyarrow 26).
         """
         table = DeltaTable(self._path(name), version=version)
         return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))
@@ -156,8 +157,8 @@ class Tables:
     # ---- writing ----
 
     def check_query(self, query: str | None) -> None:
-        """Raise `ConfigError` unless this query wrote these tables; None: no query has written
-        any."""
+        """Raise `ConfigError` unless this query wrote these tables. `query`: None if no query has
+        written any tables."""
         control = self.control()
         made_by = control.query if control else None
         if made_by != query:

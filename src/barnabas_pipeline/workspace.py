@@ -1,11 +1,11 @@
 """Manages the output directory of a run: its layout and its lock.
 
     broker/        the broker's log            tables/      Delta tables
-    registry.json  positions of the files      checkpoint/  that of the query
+    registry.json  positions of the files      checkpoint/  the query's checkpoint
     input/         the generated log           run.log      the log of broker and clients
     report.html    the page                    spark.log    the log of Spark's Java side
     lock           held while a run uses the directory
-    cluster.id     the id of the cluster, instead of broker/, if the lines are sent to one
+    cluster.id     replaces broker/ if the lines are sent to a cluster: the cluster's id
 
 These files must be kept together: without the checkpoint, for example, all lines in the broker's
 log would be counted again.

@@ -1,4 +1,4 @@
-"""Receives what visitors of pages and apps do, and sends it to a topic as events."""
+"""Receives events from pages and apps, and sends them to a topic."""
 
 from barnabas_track.tracker import InvalidEvent, NotSent, Tracker, TrackerClosed, TrackerFull
 

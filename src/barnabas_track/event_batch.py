@@ -4,7 +4,7 @@
 
 Anyone can send anything to this endpoint, so each field has a type, a form and a limit. An invalid
 event becomes a `Rejection`, and the other events of the batch are unaffected. A reason never quotes
-the event, so the number of different reasons is small and they can be counted.
+the event, so there are only a few different reasons, which can be counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_TEXT_LETTERS: Final = 1_024
 _MOST_NAME_LETTERS: Final = 64
 _MOST_DEPTH: Final = 4
 _MOST_VALUES: Final = 200
-_MOST_NUMBER: Final = 2**53  # the largest that each JSON reader keeps exactly
+_MOST_NUMBER: Final = 2**53  # the largest number that every JSON reader keeps exact
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _ADDRESS: Final = re.compile(r"(?:https?|app)://[^\s]+")
@@ -73,7 +73,8 @@ def check_batch(body: bytes, now_ms: int) -> CheckedBatch:
     rejected: list[Rejection] = []
     for index, event in enumerate(found):
         reason = why_invalid(event, now_ms)
-        # An event is not larger than its body, and encoding it to learn its size is expensive.
+        # Encoding an event to learn its size is expensive, and unnecessary if the whole body is
+        # small.
         if reason is None and len(body) > MOST_EVENT_BYTES < len(encode(event)):
             reason = f"an event may have at most {MOST_EVENT_BYTES:,} bytes"
         if reason is None:
@@ -115,7 +116,7 @@ def _events_in(body: bytes) -> list[Any]:
         raise UnreadableBatch("the body is not UTF-8") from None
     except RecursionError:
         raise UnreadableBatch("the body is nested too deeply") from None
-    except ValueError:  # also from numbers with thousands of digits
+    except ValueError:  # also raised for numbers with thousands of digits
         raise UnreadableBatch("the body is not JSON") from None
     if not isinstance(batch, dict) or not isinstance(events := batch.get("events"), list):
         raise UnreadableBatch('the body is not {"events": [...]}')
@@ -170,7 +171,7 @@ def _wrong_name(value: object) -> str | None:
 def _wrong_address(value: object) -> str | None:
     if not isinstance(value, str) or len(value) > _MOST_ADDRESS_LETTERS:
         return f"not a text of at most {_MOST_ADDRESS_LETTERS:,} characters"
-    # Also excludes javascript: and data:, which a page must never offer as a link.
+    # This also excludes javascript: and data:, which a page must never offer as a link.
     if not _ADDRESS.fullmatch(value) or _UNFIT.search(value):
         return "not an address that begins with http://, https:// or app://"
     return None

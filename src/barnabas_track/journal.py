@@ -1,12 +1,12 @@
-"""Keeps records in a directory until they are sent, and afterwards to recognise repeated ids.
+"""Keeps records in a directory until they are sent, and sent records to recognise repeated ids.
 
     lock                       held by the process that uses the directory
     name                       identifies the journal in the topic of positions
-    sent                       a hint: frames up to this sequence number are committed
-    00000000000000000001.log   frames (`journal_frames`), the first with this sequence number
+    sent                       a hint: frames up to this sequence number have been committed
+    00000000000000000001.log   frames (`journal_frames`); the first one has this sequence number
 
-A frame is synced before `append` returns. Sent files are deleted when their space is needed, or
-when the files after them contain enough ids.
+A frame is synced before `append` returns. A file whose frames have all been sent is deleted when
+its space is needed, or when the files after it contain enough ids.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class JournalFull(BarnabasError):
 
 
 class _Place(NamedTuple):
-    """Where an unsent frame is."""
+    """The location of an unsent frame."""
 
     sequence: int
     path: Path
@@ -52,10 +52,10 @@ class _Segment:
 
 
 class Journal:
-    """The journal in a directory, which it locks until `close`.
+    """A journal in a directory, which stays locked until `close`.
 
-    Raises ConfigError if another process uses the directory, or a frame is damaged. Only
-    one thread may use it at a time.
+    Raises ConfigError if another process uses the directory or a frame is damaged. Only one thread
+    may use the journal at a time.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Journal:
         try:
             os.fdatasync(self._fd)
         except OSError as error:
-            # Nobody knows what is on the disk now. A restart reads it.
+            # It is unknown what the disk contains now. A restart reads it again.
             self._broken = f"the journal cannot be synced ({error.strerror}); restart the server"
             raise
         self.last += 1
@@ -118,8 +118,8 @@ class Journal:
         self._unsent.append(_Place(self.last, segment.path, start, segment.size_bytes))
 
     def unsent(self, most_bytes: int) -> tuple[list[Outgoing], int]:
-        """Return the oldest unsent records, at least one frame of them, and the sequence number of
-        their last frame. If there are none, it is 0.
+        """Return the oldest unsent records, from at least one frame, and the sequence number of
+        their last frame. The number is 0 if there are no unsent records.
         """
         found: list[Outgoing] = []
         size_bytes = last = 0
@@ -142,7 +142,9 @@ class Journal:
             self._unsent.popleft()
 
     def save_hint(self) -> None:
-        """Save which frames are sent. If this fails, the topic of positions still has it."""
+        """Save the number of the last sent frame. If this fails, the topic of positions still
+        contains it.
+        """
         with contextlib.suppress(OSError):
             new = self.directory / "sent.new"
             new.write_text(f"{self.sent}\n")
@@ -197,7 +199,7 @@ class Journal:
         if segment.size_bytes < len(data):
             if not is_last:
                 raise ConfigError(f"{path}: the last frame is incomplete{_ADVICE}")
-            # This frame was not synced, so its records have not been answered with 200.
+            # This frame was not synced, so no request with its records was answered with 200.
             os.truncate(path, segment.size_bytes)
         if is_last and not segment.size_bytes:
             path.unlink()
@@ -216,7 +218,9 @@ class Journal:
             raise ConfigError(f"{path}: {error}{_ADVICE}") from None
 
     def _make_room(self, size_bytes: int) -> None:
-        """Delete sent files whose space is needed, or whose ids are not. Raises JournalFull."""
+        """Delete sent files whose space is needed or whose ids are no longer needed. Raises
+        JournalFull.
+        """
         total = sum(each.size_bytes for each in self._segments) + size_bytes
         ids = sum(each.ids for each in self._segments)
         while len(self._segments) > 1 and self._segments[0].last <= self.sent:

@@ -2,9 +2,9 @@
 
     length (4) | sequence (8) | crc of header (4) | crc of payload (4) | payload
 
-The payload contains records, and each record its topic, id, key, value and headers, all with their
-lengths. A frame is written with one call and synced before the next one, so only the last frame of
-a file can be incomplete after a crash.
+The payload contains records. Each record contains its topic, id, key, value and headers, each
+preceded by its length. A frame is written with one call and synced before the next one, so only the
+last frame of a file can be incomplete after a crash.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NULL: Final = -1
 
 
 class DamagedFrame(ValueError):
-    """Raised if a frame is complete, but not what was written."""
+    """Raised if a frame is complete but differs from what was written."""
 
 
 class Frame(NamedTuple):
@@ -63,7 +63,7 @@ def frames_in(data: bytes) -> Iterator[Frame]:
         length, sequence, header_crc, payload_crc = _HEADER.unpack_from(data, position)
         if zlib.crc32(_CHECKED.pack(length, sequence)) != header_crc:
             if not any(data[position:]):
-                return  # the file was extended, but the crash came before its content was written
+                return  # the file was extended, but its content was not written before the crash
             raise DamagedFrame(f"the frame at byte {position} has a wrong checksum")
         end = position + _HEADER.size + length
         if end > len(data):
@@ -75,7 +75,7 @@ def frames_in(data: bytes) -> Iterator[Frame]:
 
 
 def decode_frame(frame: bytes) -> list[Outgoing]:
-    """Return the records of a frame whose checksums are right."""
+    """Return the records of a frame whose checksums are correct."""
     position = _HEADER.size
     found: list[Outgoing] = []
 

@@ -3,8 +3,8 @@
     request ─▶ `store` ─▶ known id? ─ no ─▶ next frame ─▶ journal (synced) ─▶ `JournalSender`
        ◀── stored, or NotStored ◀── yes: its frame, or stored already
 
-All requests that arrive while a frame is synced share the next one. The journal knows the ids of
-its records after a restart, so that a repetition is recognised then as well.
+All requests that arrive while a frame is being synced share the next frame. The journal still knows
+the ids of its records after a restart, so repetitions are then recognised as well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Group:
         self.records: list[Outgoing] = []
         self.size_bytes = 0
         self.is_stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # A group without waiting requests may fail.
+        # Retrieve the error even if no request is waiting for the group.
         self.is_stored.add_done_callback(retrieve_error)
 
 
@@ -43,7 +43,7 @@ class JournalOutbox:
         self.news = asyncio.Event()
         self._journal = journal
         self._most_ids = most_ids
-        # One thread, because the journal may be used by one at a time.
+        # Use a single thread, because only one thread at a time may use the journal.
         self._thread = ThreadPoolExecutor(1, "journal")
         # By id, the oldest first: the group that is not stored yet, or None if the record is
         # stored.
@@ -61,7 +61,7 @@ class JournalOutbox:
         self._journal.close()
 
     async def in_thread(self, function: Callable[[], _Result]) -> _Result:
-        """Call a function of the journal in its thread, and return its result."""
+        """Call a function that uses the journal in the journal's thread, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     async def store(self, given: Sequence[Outgoing]) -> int:
@@ -80,7 +80,8 @@ class JournalOutbox:
             if group is not None:
                 groups.add(group)
         for group in groups:
-            # Other requests wait for it as well, even if this one is cancelled.
+            # Other requests may wait for the same group, so cancelling this one must not cancel the
+            # group.
             await shielded(group.is_stored)
         return known
 
@@ -121,7 +122,7 @@ class JournalOutbox:
             if error is None:
                 self._known[id_] = None
             else:
-                del self._known[id_]  # the next try is a new one
+                del self._known[id_]  # the next attempt stores the record again
         if error is None:
             group.is_stored.set_result(None)
         else:

@@ -41,7 +41,7 @@ _TRANSACTION_TIMEOUT_MS: Final = 60_000
 
 
 class JournalSender:
-    """Sends what the journal contains, until it is cancelled. `options` are the client options."""
+    """Sends the records in the journal to the brokers. `options` are the client options."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class JournalSender:
         self._is_idle = asyncio.Event()
 
     async def run(self) -> None:
-        """Send until this task is cancelled. Errors of the brokers are retried.
+        """Send until this task is cancelled. If the brokers return an error, send again.
 
         Raises ConfigError if the journal is not the one that the brokers know.
         """
@@ -78,14 +78,14 @@ class JournalSender:
                 await asyncio.sleep(_AGAIN_AFTER_S)
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait until all records are sent, but at most this long."""
+        """Wait until all records are sent, or until the timeout expires."""
         self._is_idle.clear()
         self._outbox.news.set()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._is_idle.wait()
         except TimeoutError:
-            _log.warning("events stay in the journal, and are sent after the next start")
+            _log.warning("events stay in the journal and will be sent after the next start")
 
     async def _connect_and_send(self) -> None:
         async with Admin(self._servers, **self._options) as admin:
@@ -101,8 +101,8 @@ class JournalSender:
             await producer.start()
             for topic in self._topics:
                 await producer.partitions_for(topic)
-            # The transaction of an earlier process is ended first: it cannot be committed later
-            # than the position is read.
+            # First end the transaction of an earlier process, so that it cannot be committed after
+            # the position has been read.
             await producer.init_transactions()
             await self._read_position()
             await self._commit(producer, [], self._journal.sent)
@@ -115,7 +115,7 @@ class JournalSender:
 
     async def _send_all(self, producer: Producer) -> None:
         while True:
-            # Cleared first: a record that comes later sets it again.
+            # Clear the event before reading, because a record that arrives later sets it again.
             self._outbox.news.clear()
             unsent = await self._outbox.in_thread(partial(self._journal.unsent, _TRANSACTION_BYTES))
             records, last = unsent
@@ -128,7 +128,7 @@ class JournalSender:
     async def _commit(
         self, producer: Producer, records: Sequence[ProducerRecord], last: int
     ) -> None:
-        """Commit records and the position after them. If this fails, use a new producer."""
+        """Commit records together with the new position. After a failure, use a new producer."""
         position = json.dumps({"sent": last, "instance": self._instance}).encode()
         key = self._journal.name.encode()
         producer.begin_transaction()
@@ -143,8 +143,8 @@ class JournalSender:
         found: dict[str, Any] = {}
         async with Admin(self._servers, **self._options) as admin:
             end = (await admin.list_offsets({place: LATEST}))[place].offset
-        # `end` is the high watermark: wait for the open transactions of other servers, because the
-        # position may be after them.
+        # `end` is the high watermark, so this waits for the open transactions of other servers.
+        # This is necessary because the position may be after their records.
         async with Consumer(
             self._servers, **self._options, isolation_level="read_committed"
         ) as consumer:

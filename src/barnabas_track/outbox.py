@@ -36,7 +36,7 @@ class NotStored(BarnabasError):
 
 
 class Outgoing(NamedTuple):
-    """A record and its id. Records with the same id are stored once."""
+    """A record and its id. Of several records with the same id, only one is stored."""
 
     id: str
     record: ProducerRecord
@@ -104,6 +104,6 @@ class Outbox:
         if self._known.get(id_) is not delivery:
             return  # forgotten in the meantime
         if delivery.exception() is None:
-            self._known[id_] = None  # lets go of the batch
+            self._known[id_] = None  # releases the batch
         else:
-            del self._known[id_]  # the next try is a new one
+            del self._known[id_]  # the next attempt sends the record again

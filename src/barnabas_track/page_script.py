@@ -1,4 +1,4 @@
-"""Serves the script that pages include, which is part of the package."""
+"""Serves the package's script, which pages include."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from starlette.responses import Response
 
 SOURCE: Final = Path(__file__).with_name("tracker.js")
 _HEADERS: Final = {
-    # Old scripts keep working, so pages may use theirs for an hour, and then ask in the background.
+    # Old versions of the script keep working, so browsers may use a stored copy for an hour, and
+    # after that may revalidate it in the background.
     "Cache-Control": "public, max-age=3600, stale-while-revalidate=86400",
     "Vary": "Accept-Encoding",
-    # Pages of other origins include the script, with `crossorigin` or `integrity` if they like.
+    # Pages from other origins may include the script, also with `crossorigin` or `integrity`.
     "Access-Control-Allow-Origin": "*",
     "Cross-Origin-Resource-Policy": "cross-origin",
     "X-Content-Type-Options": "nosniff",
 }
-# Blank lines and comments on their own lines, and indentation.
+# Matches blank lines, comments on lines of their own, and indentation.
 _UNSENT: Final = re.compile(rb"^\s*(?://.*\n)?", re.MULTILINE)
-# After these, a line end means nothing.
+# Matches line ends after characters that make the line end unnecessary.
 _JOINED: Final = re.compile(rb"(?<=[{(,;])\n")
 
 
 def compact(source: bytes) -> bytes:
-    """Return a script without its comments, its indentation and most line ends, which visitors
-    would have to load.
+    """Return a script without comments, indentation and most line ends, so that visitors load fewer
+    bytes.
 
-    Comments must be on their own lines, and no text of the script may contain a line end.
+    Comments must be on lines of their own, and no string in the script may contain a line end.
     """
     return _JOINED.sub(b"", _UNSENT.sub(b"", source))
 
@@ -41,9 +42,9 @@ class PageScript:
 
     def __init__(self, source: Path = SOURCE) -> None:
         self._plain = compact(source.read_bytes())
-        # Without a time, each server sends the same bytes.
+        # Without a timestamp, all servers send the same bytes.
         self._compressed = gzip.compress(self._plain, 9, mtime=0)
-        # Weak, because the bytes depend on the encoding.
+        # The tag is weak because the bytes depend on the encoding.
         self._tag = f'W/"{sha256(self._plain).hexdigest()[:32]}"'
 
     async def respond(self, request: Request) -> Response:

@@ -1,4 +1,5 @@
-"""Turns the query of an image into a batch with one event, for mails, which run no script. Pure.
+"""Turns the query of an image request into a batch with one event, for mails, which cannot run
+scripts. Pure.
 
 GET /v1/pixel.gif?name=mail-opened&campaign=spring&visitor=...
 """
@@ -20,12 +21,12 @@ MOST_QUERY_BYTES: Final = 16 << 10
 def batch_of_query(query: Iterable[tuple[str, str]], now_ms: int, new_id: str) -> bytes:
     """Return the body of a batch. Its event has the fields of the query.
 
-    A mail has neither a clock nor random numbers: without `time`, it is now, and without `id`, it
-    is `new_id`.
+    A mail has neither a clock nor random numbers, so a missing `time` is replaced by `now_ms`, and
+    a missing `id` by `new_id`.
     """
     event: dict[str, object] = {"id": new_id, "time": now_ms, **dict(query)}
     time = event["time"]
-    # Anything else is rejected by the check of the field.
+    # Any other text is left as it is, and the field's check rejects it.
     if isinstance(time, str) and time.isascii() and time.isdigit() and len(time) < 16:
         event["time"] = int(time)
     return json.dumps({"events": [event]}).encode()

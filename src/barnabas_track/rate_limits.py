@@ -1,7 +1,7 @@
 """Limits the rate of requests per network.
 
-An address is cut to its network (/24 of IPv4, /48 of IPv6) and hashed with a salt that exists only
-in memory and changes daily, so what is remembered here cannot be traced to anyone.
+An address is reduced to its network (/24 for IPv4, /48 for IPv6) and hashed with a salt that exists
+only in memory and changes daily, so what is remembered here cannot be traced to anyone.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _HASH_BYTES: Final = 8
 
 
 class _Bucket(NamedTuple):
-    """How many requests a network may still send, and when this was counted."""
+    """The number of requests that a network may still send, and the time of its last request."""
 
     left: float
     at_s: float
 
 
 class RateLimits:
-    """Counts the requests of each network. `rate` is the number that is allowed per second; ten
-    seconds' worth may come at once.
+    """Counts the requests from each network. `rate` is the number of requests allowed per second;
+    up to ten seconds' worth may arrive at once.
 
-    `trust_forwarded`: the last address in X-Forwarded-For, which the nearest proxy has added, is
-    the client's.
+    `trust_forwarded`: whether to use the last address in X-Forwarded-For, which the nearest proxy
+    has added, as the client's address.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class RateLimits:
         self._buckets: dict[bytes, _Bucket] = {}  # the least recently used first
 
     def wait_s(self, request: Request) -> int:
-        """Count a request. Return 0 if it is allowed, or after how many seconds to try again."""
+        """Count a request. Return 0 if it is allowed, or the number of seconds to wait before
+        trying again.
+        """
         day = int(time.time() // _DAY_S)
         if day != self._day:
             self._day = day
@@ -75,8 +77,8 @@ class RateLimits:
 
 
 def network_of(address: str) -> str:
-    """Return the network of an address: /24 of IPv4, /48 of IPv6. All invalid addresses share
-    one.
+    """Return the network of an address: /24 for IPv4, /48 for IPv6. All invalid addresses share one
+    network.
     """
     try:
         found = ipaddress.ip_address(address)
@@ -85,5 +87,5 @@ def network_of(address: str) -> str:
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     bits = 24 if found.version == 4 else 48
-    plain, _, _ = str(found).partition("%")  # the zone of an IPv6 address
+    plain, _, _ = str(found).partition("%")  # without the zone of an IPv6 address
     return str(ipaddress.ip_network(f"{plain}/{bits}", strict=False))

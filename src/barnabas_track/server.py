@@ -5,9 +5,9 @@
     GET /tracker.js   the script for pages
     GET /healthz, /readyz
 
-A batch is answered with 200 only once its events and its dead letters are stored: the brokers have
-acknowledged them, or they are in the journal on the disk. No cookie is read or set, and neither the
-visitor's address nor the user agent is written.
+A batch is answered with 200 only once its events and its dead letters are stored, which means that
+the brokers have acknowledged them or that they are in the journal on the disk. No cookie is read or
+set, and neither the visitor's address nor the user agent is written.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MOST_CONNECTIONS: Final = 500
 _BACKLOG: Final = 128
 _BODY_S: Final = 10.0
 _RETRY_AFTER_S: Final = 2
-# Programs name themselves, and few browsers have such words in their names.
+# Programs identify themselves with such words, and few browsers use them.
 _ROBOTS: Final = (
     "bot",
     "crawl",
@@ -94,8 +94,8 @@ async def serve(
     """Serve until SIGINT or SIGTERM, and then answer the requests that are in progress.
 
     `options` are the client options. `on_ready` is called with the URL. Raises ConfigError if the
-    server cannot listen on the address or use the journal, and, without a journal, a KafkaError or
-    Unreachable if the topics cannot be used at the start.
+    server cannot listen on the address or use the journal. Without a journal, raises a KafkaError
+    or Unreachable if the topics cannot be used at the start.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -139,7 +139,7 @@ async def _serve_until(
             log_config=None,
             proxy_headers=False,
             server_header=False,
-            # Longer than a request waits for the brokers.
+            # This is longer than a request waits for the brokers.
             timeout_graceful_shutdown=int(WAIT_S) + 5,
             ws="none",
         )
@@ -209,7 +209,9 @@ class _Application:
             return JSONResponse({"error": str(refusal)}, refusal.status, headers)
 
     async def _pixel(self, request: Request) -> Response:
-        """Return the image, even if the event is a dead letter: a mail has no use for an error."""
+        """Return the image even if the event becomes a dead letter, because a mail cannot show an
+        error.
+        """
         try:
             self._check_rate(request)
             if len(request.url.query) > MOST_QUERY_BYTES:
@@ -237,13 +239,13 @@ class _Application:
         if origin is None or origin in (f"http://{host}", f"https://{host}"):
             return {}
         if origin not in self._endpoint.origins and "*" not in self._endpoint.origins:
-            # CORS alone would not stop text/plain, which browsers send without asking.
-            raise _Refusal(403, "events of this origin are not accepted: see --allow-origin")
+            # CORS alone would not stop text/plain, which browsers send without a preflight request.
+            raise _Refusal(403, "events from this origin are not accepted: see --allow-origin")
         return {
             "Access-Control-Allow-Origin": origin,
             "Access-Control-Allow-Methods": "POST",
             "Access-Control-Allow-Headers": "Content-Type",
-            # `sendBeacon` always asks for it, although there are no cookies here.
+            # `sendBeacon` always requires this header, although no cookies are used here.
             "Access-Control-Allow-Credentials": "true",
             "Access-Control-Max-Age": "86400",
             "Vary": "Origin",
@@ -279,7 +281,7 @@ class _Application:
         try:
             repeated = await self._outbox.store(outgoing)
         except NotStored:
-            # The reason names brokers and topics, which are nobody's business; /readyz has it.
+            # The answer omits the reason, which names brokers and topics; /readyz shows it.
             again = "not stored yet: send the same events again later"
             raise _Refusal(503, again, _RETRY_AFTER_S) from None
         if unreadable is not None:
@@ -306,14 +308,15 @@ class _Application:
         return Outgoing(event["id"], record)
 
     def _letter(self, rejection: Rejection, *, is_private: bool) -> Outgoing:
-        """Return a dead letter. If it is private, it contains only the reason."""
+        """Return a dead letter. If `is_private` is true, the letter contains only the reason."""
         reason = rejection.reason.encode()
         digest = hashlib.blake2b(reason + b"\0" + rejection.text, digest_size=16).hexdigest()
         text = b"" if is_private else rejection.text
-        # Without a source topic, `dead-letters replay` does not send it among the valid events.
+        # Without a source topic in its headers, `dead-letters replay` does not send the letter to
+        # the topic of valid events.
         headers = ((REASON, reason),)
         record = ProducerRecord(self._endpoint.rejected_topic, text, headers=headers)
-        # No event's id has a dot.
+        # An event's id never contains a dot.
         return Outgoing(f"letter.{digest}", record)
 
 

@@ -1,4 +1,6 @@
-"""Opens what the endpoint stores events in: the brokers alone, or a journal before them."""
+"""Opens the endpoint's store: the brokers themselves, or a journal from which events are sent to
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _DRAIN_S: Final = 5.0
 
 
 class Store(Protocol):
-    """Stores records, each id once."""
+    """Stores records, each id only once."""
 
     trouble: str  # why the last records were not stored
 
@@ -32,7 +34,7 @@ class Store(Protocol):
 
 
 class Brokers(NamedTuple):
-    """The brokers and their client options, and the topics."""
+    """The addresses of the brokers, the client options and the topics."""
 
     servers: str
     options: Mapping[str, Any]
@@ -66,10 +68,10 @@ async def open_journal(
     *,
     most_bytes: int = MOST_BYTES,
 ) -> AsyncIterator[JournalOutbox]:
-    """Return an outbox that writes to a journal, and send what the journal contains.
+    """Return an outbox that writes to a journal, and send the records in the journal.
 
-    `on_end` is called if the sender ends. Its error is raised at the end of the block, and
-    ConfigError if the journal cannot be used.
+    `on_end` is called when the sender ends, and the sender's error is raised at the end of the
+    block. Raises ConfigError if the journal cannot be used.
     """
     journal = Journal(directory, most_bytes=most_bytes)
     outbox = JournalOutbox(journal)

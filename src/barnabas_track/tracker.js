@@ -1,7 +1,7 @@
-// Sends what visitors of a page do to `barnabas track serve`. docs/tracking.md describes its use.
+// Sends events from a page to `barnabas track serve`. docs/tracking.md describes how to use it.
 //
-// The server leaves out comments and indentation when it serves this file, so comments need lines of
-// their own.
+// The server omits comments and indentation when it serves this file, so each comment must be on a
+// line of its own.
 (() => {
   const script = document.currentScript;
   if (window.barnabas || !script || !/^http/.test(location.protocol)) return;
@@ -13,7 +13,7 @@
   const clean = (text, most = 1024) =>
     String(text).slice(0, most).replace(/[\0-\x1f\x7f\p{Cs}]/gu, " ");
 
-  // ---- Storage: what may not be stored, or does not fit, stays in memory ----
+  // ---- Storage: data that must not be stored, or does not fit, stays in memory ----
 
   // Even reading these properties throws if the browser forbids storage.
   const storage = (name) => {
@@ -37,7 +37,7 @@
     disk?.removeItem(key);
     own.delete(key);
   };
-  // Returns nothing if the id would be another one on the next page.
+  // Returns undefined if the id cannot be stored, because the next page would then use another id.
   const keptId = (where, key) => {
     const id = where?.getItem(key) || makeId();
     return write(where, key, id) ? id : undefined;
@@ -55,12 +55,12 @@
     const keys = [...Object.keys(memory), ...Object.keys(disk || {})]
       .filter((key) => key.startsWith("barnabas.event."))
       .sort();
-    // Limits the queue. The oldest events are dropped.
+    // If the queue is too long, drop the oldest events.
     keys.splice(0, keys.length - 2000).map(remove);
     return keys;
   };
   const pack = (keys) => {
-    // A text is sent as text/plain, for which browsers do not ask the server first.
+    // A string is sent as text/plain, for which browsers send no preflight request.
     const body = `{"events":[${keys.map(read).filter(Boolean)}]}`;
     // Browsers send at most 64 KiB while a page closes.
     return new Blob([body]).size > 6e4 ? pack(keys.slice(0, keys.length / 2)) : [keys, body];
@@ -95,15 +95,15 @@
       credentials: "omit",
       signal: AbortSignal.timeout?.(2e4),
     });
-    // Reading the answer fails if something other than the server has answered.
+    // This fails if something other than the server has answered.
     if (response.ok) await response.json();
     else if (![400, 413, 415].includes(response.status)) throw 0;
     keys.map(remove);
     failures = 0;
     await send();
   };
-  // The page is closing, so nothing can wait for the answer. The next page sends these events
-  // again, and the server recognises their ids.
+  // The page is closing, so it cannot wait for the answer. The next page sends these events again,
+  // and the server recognises their ids.
   const sendLast = () => {
     const [keys, body] = pack([...own].filter((key) => !sending.includes(key)).slice(-100));
     if (keys[0] && navigator.sendBeacon(endpoint, body)) keys.map((key) => delete memory[key]);
@@ -162,7 +162,7 @@
       screen: `${screen.width}x${screen.height}`,
       language: navigator.language || undefined,
     });
-    // Once the page has its layout, so that reading it is cheap.
+    // Measure once the page has been laid out, because reading the layout is then cheap.
     setTimeout(measure);
   };
   const show = () => {
@@ -185,7 +185,7 @@
   const click = ({ target, button }) => {
     const marked = target.closest?.("[data-track]");
     if (!marked || button > 1) return;
-    // After a click on a label, browsers make one on its input.
+    // After a click on a label, browsers also generate a click on its input.
     const control = target.closest("label")?.control;
     if (control != target && marked.contains(control)) return;
     const properties = {};
@@ -204,7 +204,7 @@
   const vitals = {};
   // The duration of each interaction, by its id.
   const durations = {};
-  // A page in the background is not painted, so what is painted afterwards says nothing.
+  // A page in the background is not painted, so the times of later paints are meaningless.
   let hiddenAt = document.hidden ? 0 : Infinity;
   let burst = 0;
   let burstAt = 0;
@@ -222,7 +222,7 @@
   };
   const [loading] = performance.getEntriesByType("navigation");
   const paint = (key, startTime) => {
-    // Prerendered pages are activated later.
+    // The time of a prerendered page starts when the page is activated.
     const ms = startTime - (loading?.activationStart || 0);
     if (startTime < hiddenAt) vitals[key] = Math.max(0, Math.round(ms));
   };
@@ -246,7 +246,7 @@
     });
   };
   const report = () => {
-    // The slowest of each 50 interactions does not count.
+    // For every 50 interactions, the slowest one is ignored.
     const sorted = Object.values(durations).sort((a, b) => b - a);
     const rank = Math.floor((performance.interactionCount || 0) / 50);
     vitals.inp = sorted[Math.min(rank, sorted.length - 1)];
@@ -288,7 +288,7 @@
     addEventListener("pageshow", ({ persisted }) => persisted && look((url = undefined)));
     setInterval(beat, 15e3);
     look();
-    // In a task of its own, to keep each task short.
+    // Run this in a separate task, so that each task is short.
     setTimeout(watch);
   };
   if (document.prerendering) document.addEventListener("prerenderingchange", start);

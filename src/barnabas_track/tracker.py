@@ -2,7 +2,7 @@
 
     track ─▶ queue ─▶ thread ─▶ POST /v1/events, with the same ids until the answer is 200
 
-An event is discarded only if the server can never accept it. Events are kept in memory alone, so
+An event is discarded only if the server can never accept it. Events are kept only in memory, so
 call `flush` or `close` before the program ends.
 """
 
@@ -34,11 +34,11 @@ from barnabas_track.event_batch import (
 _REFUSALS: Final = (400, 413, 415)
 _FIRST_WAIT_S: Final = 0.25
 _MOST_WAIT_S: Final = 30.0
-# Longer than the server waits for the brokers.
+# This is longer than the server waits for the brokers.
 _ANSWER_S: Final = 20.0
 _HEADERS: Final = {
     "Content-Type": "application/json",
-    # Not the default, which the server takes for a robot's.
+    # The server would take the default user agent for a robot's.
     "User-Agent": f"Barnabas-Tracker/{__version__}",
 }
 _FIELDS: Final = ("url", "referrer", "session", "campaign", "screen", "language")
@@ -62,7 +62,7 @@ class TrackerClosed(BarnabasError):
 
 
 class NotSent(BarnabasError, TimeoutError):
-    """Raised if events are still in the queue when the time is over."""
+    """Raised if events are still in the queue when the timeout expires."""
 
 
 class _Refused(Exception):
@@ -108,7 +108,7 @@ class Tracker:
 
     @property
     def trouble(self) -> str:
-        """The reason why the last batch was not accepted, or an empty text."""
+        """The reason why the last batch was not accepted, or an empty string."""
         return self._trouble
 
     def track(
@@ -141,7 +141,7 @@ class Tracker:
         return str(event["id"])
 
     def flush(self, timeout_s: float = 30.0) -> None:
-        """Wait until all events that were tracked before are sent. Raises NotSent."""
+        """Wait until all events tracked so far have been sent. Raises NotSent."""
         self._notice_fork()
         with self._changed:
             until = self._added
@@ -154,8 +154,8 @@ class Tracker:
                 )
 
     def close(self, timeout_s: float = 30.0) -> None:
-        """Send the events in the queue, and stop the thread. Raises NotSent, and then the events
-        that were not sent are lost.
+        """Send the events in the queue, and stop the thread. Raises NotSent if some events could
+        not be sent in time; these events are lost.
         """
         with self._changed:
             self._is_closed = True
@@ -179,7 +179,9 @@ class Tracker:
         self._thread: threading.Thread | None = None
 
     def _notice_fork(self) -> None:
-        """Forget the parent's events, which its own thread sends. There is no thread here."""
+        """After a fork, forget the parent's events, which are sent by the parent's thread. The
+        child does not have this thread.
+        """
         if self._process != os.getpid():
             self._forget()
 
@@ -219,7 +221,9 @@ class Tracker:
                 self._changed.notify_all()
 
     def _wait(self, wait_s: float, trouble: str) -> None:
-        """Wait before the next try. Jitter keeps many senders from coming at the same time."""
+        """Wait before the next attempt. Jitter keeps trackers from all retrying at the same
+        time.
+        """
         with self._changed:
             self._trouble = trouble
             jitter = 0.5 + secrets.randbelow(1_000) / 2_000
@@ -245,8 +249,8 @@ class Tracker:
         return self._is_urgent or self._is_stopping or len(self._queue) >= MOST_EVENTS
 
     def _post(self, batch: list[_Queued]) -> None:
-        """Send a batch. Raises _Refused if it must not be sent again, and other errors if it must
-        be.
+        """Send a batch. Raises _Refused if it must not be sent again, and any other error if it
+        must be sent again.
         """
         body = _ENVELOPE % b",".join(each.text for each in batch)
         request = urllib.request.Request(self._address, body, _HEADERS)

@@ -82,7 +82,7 @@ _SOURCE_NAMES = (
     "includeHeaders",
     "recordBatches",  # ours: packed rows, for jobs that unpack them in Arrow
     "kafkaConsumer.pollTimeoutMs",
-    "topicIds",  # ours: false keeps them out of the checkpoint, so that the connector can use it
+    "topicIds",  # ours: false omits them from the checkpoint, so that the connector can use it
     # Accepted without effect: jobs written for the connector run unchanged. This source joins no
     # consumer group, and its client has its own way of retrying.
     "groupIdPrefix",

@@ -86,7 +86,7 @@ def test_batch_jobs_append_overwrite_and_are_checked(spark: SparkSession, tmp_pa
     assert len(read(table)) == 200
     write(frame.limit(3), table, "overwrite")
     assert len(read(table)) == 3
-    with pytest.raises(PySparkException, match="value is long, in the table string"):
+    with pytest.raises(PySparkException, match="value is long, but string in the table"):
         write(spark.range(1).withColumnRenamed("id", "value"), table)
     with pytest.raises(PySparkException, match="no column more"):
         write(frame.withColumn("more", F.lit(1)), table)
@@ -144,7 +144,9 @@ def test_sp_3_nested_columns_are_checked_and_read_back(spark: SparkSession, tmp_
     assert read(table)[2]["items"] == [{"price": 2, "tags": ["2"]}]
     double = F.expr("map('a', named_struct('price', 1.5D, 'tags', array(value)))")
     other = frame.withColumn("prices", double)
-    with pytest.raises(PySparkException, match=r"prices.value.price is double, in the table long"):
+    with pytest.raises(
+        PySparkException, match=r"prices.value.price is double, but long in the table"
+    ):
         write(other, table)
     for kind in ("interval 1 day", "interval 1 year", "parse_json('1')", "null"):
         with pytest.raises(PySparkException, match=r"took.* is .*not a type of Delta"):

@@ -64,10 +64,11 @@ def alerts() -> None:
 )
 @as_json_option
 def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
-    """Print incidents, with lines that show them.
+    """Print incidents, with example lines from the log.
 
-    Time means the time in the lines: an incident is firing if it has not ended by the newest line.
-    Incidents that have ended are also printed if they ended within the `lookback` of the rules.
+    All times are taken from the log lines, so an incident is firing if it has not ended by the
+    newest line. Incidents that have ended are also printed if they ended within the `lookback` of
+    the rules.
 
     Exit codes: 0 if no alert is firing, 3 if one is, 1 if the rules could not be evaluated or an
     incident could not be sent, 2 for a wrong command line.

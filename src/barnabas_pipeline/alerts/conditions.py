@@ -83,7 +83,7 @@ class _Run(NamedTuple):
     most: int
     of: int
     worst: int
-    """The minute whose end is the end of the window that contained `most` of `of`."""
+    """The last minute of the window from which `most` and `of` were taken."""
 
 
 def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
@@ -202,7 +202,7 @@ def _funnel_incident(visits: pl.DataFrame, at: _At, run: _Run) -> Incident:
     incident = _incident(
         at, f"{rule.steps[0]} to {rule.steps[-1]}", run, summary, ("events", "client", (), None)
     )
-    # The last steps of visitors who stopped there.
+    # Show the last steps of visitors who did not go on.
     lost = worst.filter(pl.col("lost") == 1).sort("end", "client").tail(LINES)
     times = lost["time"].to_list()
     example = incident.example._replace(
@@ -331,7 +331,7 @@ def _silences(view: View, rule: Rule, now: datetime) -> list[Incident]:
         rows = named.group_by("format", "component").agg(pl.col("last").max()).sort(pl.all())
         last_lines = list(rows.iter_rows())
     else:
-        # These are the silences on the page: busy components with dozens of missing lines.
+        # These are the silences that the page shows: busy components with dozens of missing lines.
         last_lines = [(each.format, each.component, each.last) for each in silences(components)]
     found = []
     for name, component, last in last_lines:

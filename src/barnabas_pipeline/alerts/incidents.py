@@ -22,7 +22,7 @@ class Example(NamedTuple):
     table: str
     column: str | None = None
     values: tuple[str, ...] = ()
-    containing: str | None = None  # a word of the message
+    containing: str | None = None  # a word in the message
     since: datetime | None = None
     until: datetime | None = None  # exclusive
     paths: tuple[str, ...] = ()
@@ -49,9 +49,7 @@ class Incident(NamedTuple):
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
     def is_of(self, other: Incident) -> bool:
-        """Return whether this and the other are the same incident, even if late lines have moved
-        its start.
-        """
+        """Return whether `other` is the same incident, even if late lines have moved its start."""
         return (
             (self.alert, self.subject) == (other.alert, other.subject)
             and (other.end is None or self.start < other.end)

@@ -38,8 +38,8 @@ class Known(NamedTuple):
     def due(self, sink: str) -> str | None:
         """Return the status that is due to be sent to a sink, or None."""
         sent = self.sent.get(sink)
-        # An incident that began and ended between two evaluations is also sent as firing, as is one
-        # that late lines have continued.
+        # Even an incident that began and ended between two evaluations is first sent as firing. So
+        # is an incident that was sent as resolved and has been continued by late lines.
         if sent is None or (sent == RESOLVED and self.incident.end is None):
             return FIRING
         return RESOLVED if sent == FIRING and self.incident.end is not None else None
@@ -83,7 +83,7 @@ def update(
         is_recent = ended.incident.end is not None and ended.incident.end >= now - rules.lookback
         if is_due or is_recent:
             result.append(ended)
-    # Never drop a known incident: it would be found and sent again.
+    # Never drop a known incident, because it would be found and sent again.
     room = max(0, MOST_KNOWN - len(result))
     if len(new) > room:
         _log.warning(

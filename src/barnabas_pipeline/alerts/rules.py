@@ -48,7 +48,7 @@ class Rule(NamedTuple):
     sinks: tuple[str, ...]
     threshold: int = 0  # entries
     share: float = 0.0
-    minimum: int = 100  # lines, hits or visitors below which a share is ignored
+    minimum: int = 100  # a share of fewer lines, hits or visitors is ignored
     window: timedelta = 5 * MINUTE
     hold: timedelta = _NOTHING
     learn: timedelta = timedelta(hours=1)
@@ -78,7 +78,7 @@ class Rules(NamedTuple):
 def read_rules(path: Path) -> Rules:
     """Return the rules in a user's file.
 
-    Raises `OSError`, or `ConfigError` with the place of the mistake.
+    Raises `ConfigError`, which contains the place of the mistake, or `OSError`.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))

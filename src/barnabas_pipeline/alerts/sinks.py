@@ -116,13 +116,13 @@ class Webhook(Sink):
         try:
             request = Request(url, json.dumps(body).encode(), own, method="POST")
             with _OPENER.open(request, timeout=TIMEOUT_S) as response:
-                response.read1(_READ_BYTES)  # once, because a body may arrive in small pieces
+                response.read1(_READ_BYTES)  # one read only: a body may arrive in small pieces
         except HTTPError as error:
             error.close()
             raise SinkFailed(f"{_without_secrets(url)} answered {error.code}") from None
         except URLError as error:
             raise SinkFailed(f"{_without_secrets(url)}: {_reason(error.reason)}") from None
-        except http.client.InvalidURL:  # its text contains the URL
+        except http.client.InvalidURL:  # the error's text contains the URL
             raise SinkFailed(f"{_without_secrets(url)}: the URL is invalid") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise SinkFailed(f"{_without_secrets(url)}: {type(error).__name__}") from None

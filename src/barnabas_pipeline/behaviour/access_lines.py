@@ -74,7 +74,7 @@ FIELDS: Final = pl.Schema(
         "format": pl.String,
     }
 )
-_LINES_PER_THREAD: Final = 10_000  # a thread does not pay off for fewer
+_LINES_PER_THREAD: Final = 10_000  # a thread does not pay off for fewer lines
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - its text gets a Z
 _DIRECTIVE: Final = (*(None,) * (len(FIELDS) - 1), DIRECTIVE, None)
 SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])

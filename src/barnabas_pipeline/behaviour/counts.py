@@ -64,7 +64,7 @@ def add_up(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
 
 
 def traffic(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits in schema `TRAFFIC`, not added up."""
+    """Return these hits in schema `TRAFFIC`, without adding them up."""
     return events.select(
         utc_floor(pl.col("time_us"), MINUTE_US).alias("minute"),
         "utc_offset_minutes",
@@ -80,7 +80,7 @@ def traffic(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def pages(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits in schema `PAGES`, not added up."""
+    """Return these hits in schema `PAGES`, without adding them up."""
     error = pl.col("status") >= 400
     # Assets have rows only if they failed, because failures need attention.
     counted = events.filter(pl.col("path").is_not_null() & (pl.col("page_view") | error))
@@ -95,13 +95,15 @@ def pages(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def referrers(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits, which must have the column `host`, in schema `REFERRERS`, not added up."""
+    """Return these hits in schema `REFERRERS`, without adding them up. The hits must have the
+    column `host`.
+    """
     named = events.filter(pl.col("host").is_not_null())
     return named.select("host", *_hits(), _count(pl.col("page_view")).alias("pages"), "day")
 
 
 def statuses(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits in schema `STATUSES`, not added up."""
+    """Return these hits in schema `STATUSES`, without adding them up."""
     status_class = (pl.col("status") // 100).cast(pl.String) + "xx"
     return events.select(
         utc_floor(pl.col("time_us"), HOUR_US).alias("hour"),
@@ -125,7 +127,7 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def missing(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits in schema `MISSING`, not added up."""
+    """Return these hits in schema `MISSING`, without adding them up."""
     found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
     # Remove the query and fragment: with them, a page can have any number of URLs.
     referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")
@@ -133,7 +135,7 @@ def missing(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def hosts(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits in schema `HOSTS`, not added up."""
+    """Return these hits in schema `HOSTS`, without adding them up."""
     named = events.filter(pl.col("virtual_host").is_not_null())
     return named.select(
         "virtual_host",
@@ -147,12 +149,12 @@ def hosts(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def methods(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits in schema `METHODS`, not added up."""
+    """Return these hits in schema `METHODS`, without adding them up."""
     return events.select("method", "protocol", *_hits(), "day")
 
 
 def response_times(events: pl.DataFrame) -> pl.DataFrame:
-    """Return these hits in schema `RESPONSE_TIMES`, not added up."""
+    """Return these hits in schema `RESPONSE_TIMES`, without adding them up."""
     timed = events.filter(pl.col("response_time_us").is_not_null() & pl.col("path").is_not_null())
     bounds = bucket_bounds(timed["response_time_us"]).alias("from_us")
     return timed.select("path", bounds, *_hits(), "day")

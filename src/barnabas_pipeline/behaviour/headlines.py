@@ -60,7 +60,7 @@ class Headline(NamedTuple):
     label: str
     about: str
     total: Number
-    last: Number | None  # None: the log is too short
+    last: Number | None  # None if the log is too short
     before: Number | None
     shown: Callable[[Number], str]
     is_share: bool = False

@@ -117,7 +117,7 @@ def _nginx(found: Object) -> Fields:
 def _nginx_moment(found: Object) -> tuple[int, int]:
     for keys, reader in ((_ISO_KEYS, iso_moment), (_CLF_KEYS, checked_clf_moment)):
         for key in keys:
-            # The key `time` may hold either form.
+            # The value of the key `time` may have either of these forms.
             text = _text(found, key)
             if text and (key != "time" or (text[4:5] == "-") == (reader is iso_moment)):
                 return reader(text)

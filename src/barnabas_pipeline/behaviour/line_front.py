@@ -87,7 +87,7 @@ def is_name(word: str) -> bool:
 
 
 def host_without_port(host: str) -> str:
-    """Return a host without its port, and otherwise unchanged."""
+    """Return a host without its port. A host that has no port is returned unchanged."""
     match = _WITH_PORT.fullmatch(host)
     return match[1] if match else host
 

@@ -92,7 +92,8 @@ def _haproxy(text: str) -> Fields:
         None,
         None,
         request.host,
-        # With a plus, the total ends at the headers (`option logasap`); -1: the client was lost.
+        # With a plus, the total ends at the headers (`option logasap`). It is -1 if the client was
+        # lost.
         int(total) * 1_000 if total.isdecimal() and len(total) < 12 else None,
         "haproxy",
     )

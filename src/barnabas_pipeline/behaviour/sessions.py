@@ -39,7 +39,9 @@ _SHORTEST_BEAT_S: Final = 5
 
 _TOLERANCE: Final = 0.05
 _TOLERANCE_S: Final = 1.0
-"""An interval may differ from the mean by `_TOLERANCE` of the mean or by this time, if larger."""
+"""An interval may differ from the mean by `_TOLERANCE` times the mean or by this time, whichever is
+larger.
+"""
 
 _ORDER: Final = ("time", "partition", "offset")
 _VISITOR: Final = ("client", "agent")

@@ -13,7 +13,7 @@ ORIGIN = "https://castle.example"
 
 
 class Robot(NamedTuple):
-    """A robot, with its number of visits per day, of hits per visit, and of addresses."""
+    """A robot, with the numbers of its visits per day, its hits per visit and its addresses."""
 
     agent: str
     visits_a_day: float

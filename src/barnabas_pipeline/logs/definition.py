@@ -2,7 +2,7 @@
 
     tasks    records ─▶ lines ─▶ masked ─┬▶ template known: entries, counts
                                          └▶ not known: left to the driver
-    driver   those in the order of the log ─▶ templates learnt ─▶ entries, counts
+    driver   lines left, in the log's order ─▶ templates learnt ─▶ entries, counts
 
 As a result, the templates do not depend on how records are distributed over tasks. Once a log's
 templates are known, the driver does almost nothing.

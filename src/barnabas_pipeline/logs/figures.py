@@ -28,8 +28,8 @@ from barnabas_pipeline.view import View
 
 NO_LEVEL: Final = "no level"
 NEW_SHARE: Final = 0.2
-"""A template is new if it first occurred in the last part of its log's time span; this is the size
-of that part as a share.
+"""A template is new if it first occurred in the last part of its log's time span; this is the share
+of that part in the time span.
 """
 _INTERVALS: Final = 120
 _SAMPLES: Final = 5

@@ -23,8 +23,8 @@ class Headline(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The headline numbers. For each number, the columns whose sum it is, or the rows that it
-    counts, are documented.
+    """The headline numbers. The docstring of each number names the column that it sums up or the
+    rows that it counts.
     """
 
     entries: int

@@ -78,7 +78,9 @@ class Templates:
 
 
 class _OfFormat:
-    """The templates of one format, which the learner learns and the tree of words finds."""
+    """Holds the templates of one format, a learner that learns them, and a tree of words that finds
+    them.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -96,7 +96,7 @@ def period(begin: datetime | None, end: datetime | None, nothing: str = "nothing
 
 
 def nothing(records: int) -> str:
-    """Return the heading of a page for this many records, none of them with a time."""
+    """Return the heading of a page for this many records, none of which has a time."""
     return "nothing valid" if records else "nothing yet"
 
 

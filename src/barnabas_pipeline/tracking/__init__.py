@@ -1,1 +1,1 @@
-"""Turns the events of pages and apps, as `barnabas track` stores them, into tables and a page."""
+"""Turns events from pages and apps, as stored by `barnabas track`, into tables and a page."""

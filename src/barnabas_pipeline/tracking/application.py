@@ -1,4 +1,4 @@
-"""Defines the pipeline for the events of pages and apps."""
+"""Defines the pipeline for events from pages and apps."""
 
 from __future__ import annotations
 

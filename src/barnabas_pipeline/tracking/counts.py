@@ -18,7 +18,7 @@ from barnabas_pipeline.instants import DAY_US, MINUTE_US, utc_floor
 from barnabas_pipeline.tracking.schemas import MERGED
 
 LATE_US: Final = 10 * MINUTE_US
-"""An event that was received this long after it happened is late."""
+"""An event is late if it was received more than this long after it happened."""
 
 PHONE: Final = "phone"
 TABLET: Final = "tablet"
@@ -27,7 +27,7 @@ _WIDEST_PHONE: Final = 600
 _WIDEST_TABLET: Final = 1_100
 
 ERROR: Final = "error"
-"""The name of the event that reports an error of a script."""
+"""The name of the event that reports an error in a script."""
 
 _MONDAY_SHIFT_DAYS: Final = 3  # 1970-01-01 was a Thursday
 
@@ -45,7 +45,7 @@ def merge(name: str, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_events(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Return the parts of all tables but `files`, merged.
+    """Return the merged parts of all tables except `files`.
 
     `events`: the columns of `EVENTS` except `time` and `received`, with `time_us` and `received_us`
     in their place.
@@ -72,7 +72,7 @@ def count_repeated(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sessions(events: pl.DataFrame) -> pl.DataFrame:
-    # Nobody knows which of the events without a visitor belong together.
+    # It is unknown which of the events without a visitor belong together.
     hits = events.filter(pl.col("visitor").is_not_null()).with_columns(
         pl.col("visitor").alias("client"),
         pl.lit(None, pl.String).alias("agent"),

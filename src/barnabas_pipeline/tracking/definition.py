@@ -5,8 +5,8 @@
 
 A tracker repeats an event until it is acknowledged, and the server recognises most repetitions, but
 not all of them. Only the table knows every id, and only the driver sees all tasks' events. A
-repetition has the same id and the same time as the first attempt; an event with a known id and
-another time is a repetition only if it is in the time span of the batch.
+repetition has the same id and the same time as the first attempt. An event with a stored id but a
+different time counts as a repetition only if the stored event is within the batch's time span.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class TrackingWork:
         if dataset is None:
             return pl.Series([], dtype=pl.String)
         ids = events["id"].unique()
-        # Only files that contain such times are read.
+        # Because of the times, only files that contain such times are read.
         times = [pa.scalar(at, TIME) for at in (events["time"].min(), events["time"].max())]
         condition = (
             (pc.field("time") >= times[0])
@@ -118,7 +118,9 @@ def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
 
 
 def _correction(events: pl.DataFrame) -> pl.DataFrame:
-    """Return the correction of the table `files` for events that the tasks counted as valid."""
+    """Return the correction to the table `files` for repeated events, which the tasks counted as
+    valid.
+    """
     count = pl.len().cast(pl.Int64)
     return (
         events.group_by("file_id", "partition")

@@ -72,7 +72,7 @@ def _fields(value: bytes | None, stored_ms: int) -> dict[str, Any]:
         return {"reason": f"an event may have at most {_MOST_BYTES:,} bytes"}
     try:
         event = json.loads(value)
-    except (ValueError, RecursionError):  # also text that is not UTF-8
+    except (ValueError, RecursionError):  # also raised for text that is not UTF-8
         return {"reason": "not JSON"}
     if not isinstance(event, dict):
         return {"reason": "an event is not an object"}
@@ -114,7 +114,7 @@ def _address(url: str | None) -> dict[str, Any]:
     marks = parse_qs(parts.query, max_num_fields=100) if "utm_" in parts.query else {}
     return {
         "host": host or None,
-        # A server answers /basket// as it answers /basket/.
+        # Servers usually treat /basket// like /basket/.
         "path": _SLASHES.sub("/", parts.path) or "/",
         "query": parts.query or None,
         **{name: marks.get(f"utm_{name}", [None])[0] for name in ("source", "medium", "campaign")},

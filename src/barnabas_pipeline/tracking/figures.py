@@ -31,7 +31,7 @@ _NONE: Final = "none"
 
 
 class Named(NamedTuple):
-    """Events of people by name."""
+    """People's events by name."""
 
     name: str
     events: int
@@ -39,7 +39,7 @@ class Named(NamedTuple):
 
 
 class Campaign(NamedTuple):
-    """Page views of people by campaign. Parts that an address does not name are `none`."""
+    """People's page views by campaign. Parts that are unknown are `none`."""
 
     source: str
     medium: str
@@ -56,7 +56,7 @@ class NextPage(NamedTuple):
 
 
 class TrackingFigures(NamedTuple):
-    """All figures of the page."""
+    """All figures on the page."""
 
     accounts: Accounts
     files: list[tuple[str, Accounts]]
@@ -124,7 +124,7 @@ def read_figures(view: View, funnels: Sequence[Funnel] = ()) -> TrackingFigures:
 
 
 def _as_statuses(traffic: pl.DataFrame) -> pl.DataFrame:
-    """Return the traffic in the form of the table `statuses`, which events do not have."""
+    """Return the traffic in the form of the table `statuses`, which does not exist for events."""
     return traffic.select(
         pl.col("minute").alias("hour"), pl.lit("events").alias("class"), pl.col("hits")
     )

@@ -104,7 +104,7 @@ def parse_funnel(text: str) -> Funnel:
 
 
 def read_funnel(view: View, funnel: Funnel) -> FunnelFigures:
-    """Count the visits of people in a view's events."""
+    """Return a funnel's figures, computed from people's events in a view."""
     reached = visits(_hits(view, funnel.steps), funnel.steps, funnel.within)["reached"]
     found = [int((reached >= number).sum()) for number in range(1, len(funnel.steps) + 1)]
     lost = [0, *(before - after for before, after in pairwise(found))]

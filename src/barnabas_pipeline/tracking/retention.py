@@ -12,10 +12,10 @@ _WEEK: Final = timedelta(weeks=1)
 
 
 class Cohort(NamedTuple):
-    """The visitors whose first week is `week`, which is given by its Monday.
+    """The visitors who were first active in the week that begins on the Monday `week`.
 
-    `active[n]`: the number of them that were active n weeks later, so `active[0]` is the size of
-    the cohort. The list ends with the newest week of all visitors.
+    `active[n]`: how many of these visitors were active n weeks later, so `active[0]` is the size of
+    the cohort. The list ends at the latest with the newest week of all visitors.
     """
 
     week: date
@@ -27,7 +27,7 @@ class Cohort(NamedTuple):
 
 
 def cohorts(weeks: pl.DataFrame) -> list[Cohort]:
-    """Return the newest cohorts, the oldest of them first.
+    """Return the newest cohorts, in chronological order.
 
     `weeks`: the table `visitor_weeks`, merged.
     """

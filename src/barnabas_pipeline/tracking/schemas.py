@@ -1,7 +1,7 @@
 """Defines the columns of the tracking tables, as stored.
 
 `sessions` and `traffic` have the columns of the tables of access logs, so that the same functions
-read both (BT-3). A visitor is in the column `client`, and `agent` is null.
+read both (BT-3). The column `client` contains the visitor, and `agent` is null.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EVENTS: Final = pa.schema(
     ]
 )
 """Contains each event id once. `visitor` is null if the visitor asked not to be tracked. `referrer`
-is a host, and null if the page was reached from a page of the same host. `source`, `medium` and
+is a host, or null if the page was reached from a page on the same host. `source`, `medium` and
 `campaign` come from the address (`utm_*`), or from the event's own field `campaign`. `value` is the
 number in the property `value`; `properties` is a JSON object."""
 PAGES: Final = pa.schema(
@@ -67,7 +67,7 @@ NAMES: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Events by name, with the sum of the values of people's events."""
+"""Events by name, with the sum of `value` over people's events."""
 CAMPAIGNS: Final = pa.schema(
     [
         ("source", pa.string()),
@@ -77,7 +77,7 @@ CAMPAIGNS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Page views of people whose address names a source, a medium or a campaign."""
+"""People's page views for which a source, a medium or a campaign is known."""
 DEVICES: Final = pa.schema(
     [
         ("device", pa.string()),
@@ -86,14 +86,14 @@ DEVICES: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Page views of people. `device` is derived from the width of the screen."""
+"""People's page views. `device` is derived from the width of the screen."""
 VISITOR_WEEKS: Final = pa.schema(
     [("visitor", pa.string()), ("week", pa.date32()), *counts("events")]
 )
 """The weeks (by their Monday, UTC) in which each person was active."""
 ARRIVALS: Final = pa.schema([("day", pa.date32()), *counts("events", "late", "repeated")])
-"""Events by day, those of them that arrived more than ten minutes after they happened, and
-repetitions of events, which are in no other table."""
+"""Counts by day: all events, the late ones among them, which arrived more than ten minutes after
+they happened, and repeated events, which no other table contains."""
 
 GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {"events": EVENTS, "dead_letters": DEAD_LETTERS}

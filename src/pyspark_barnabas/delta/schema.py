@@ -213,7 +213,9 @@ def _in_type(path: Path, own: Any, given: Any) -> Iterator[Difference]:
     from deltalake.schema import StructType as DeltaStruct
 
     if type(own) is not type(given) or (isinstance(own, PrimitiveType) and own != given):
-        raise ConfigError(f"column {'.'.join(path)} is {_name(given)}, in the table {_name(own)}")
+        raise ConfigError(
+            f"column {'.'.join(path)} is {_name(given)}, but {_name(own)} in the table"
+        )
     if isinstance(own, DeltaStruct):
         yield from _in_fields(path, own.fields, given.fields)
     elif isinstance(own, ArrayType):
@@ -229,7 +231,7 @@ def _in_type(path: Path, own: Any, given: Any) -> Iterator[Difference]:
 
 def _check_nullable(path: Path, own: bool, given: bool) -> None:
     if given and not own:
-        raise ConfigError(f"column {'.'.join(path)} may be null, but not in the table")
+        raise ConfigError(f"column {'.'.join(path)} may be null, but may not be null in the table")
 
 
 def _name(kind: Any) -> str:

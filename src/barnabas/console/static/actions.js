@@ -1,4 +1,4 @@
-/** Draws the buttons of what a page can change, and asks the server for previews and changes. */
+/** Draws a button for each change that a page offers, and requests previews and changes from the server. */
 
 import { Trouble, get, retryNow } from "./api.js";
 import { html, useEffect, useState } from "./html.js";
@@ -8,7 +8,7 @@ import { FORMS } from "./parts/action-forms.js";
 const TIMEOUT_MS = 100000;
 const NOTHING = { enabled: false, secret: "", names: [] };
 
-/** What the server lets this page change, which stays the same as long as the server runs. */
+/** The changes that the server allows; they stay the same as long as the server runs. */
 let asked = null;
 
 /** @returns {{enabled: boolean, secret: string, names: string[]}} `Actions` of shapes.py */
@@ -55,7 +55,7 @@ async function send(name, step, body, secret) {
 
 /**
  * Draws a button for each action, if the server lets the page change anything.
- * @param {{of: [name: string, given: object][]}} props each action, and the values that it starts with
+ * @param {{of: [name: string, given: object][]}} props each action, and the values with which its form starts
  */
 export function Actions({ of }) {
   const { enabled, secret, names } = useActions();

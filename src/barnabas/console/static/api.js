@@ -1,4 +1,4 @@
-/** Asks the server, again and again while somebody looks, and says when it does not answer. */
+/** Polls the server while the page is visible, and reports when the server does not answer. */
 
 import { useEffect, useRef, useState } from "./html.js";
 
@@ -43,7 +43,7 @@ export async function get(path) {
   return JSON.parse(await ask(path));
 }
 
-/** Asks at once what waits for its next turn. */
+/** Sends the waiting requests immediately. */
 export function retryNow() {
   dispatchEvent(new Event("barnabas-retry"));
 }

@@ -67,7 +67,7 @@ function skip(event) {
   document.getElementById("content").focus();
 }
 
-/** Draws a dot with the state of the cluster. */
+/** Draws a dot that shows the state of the cluster. */
 function Pulse({ poll }) {
   const findings = poll.data?.findings ?? [];
   const worst = ["critical", "warning"].find((each) => findings.some(({ severity }) => severity === each));
@@ -76,7 +76,7 @@ function Pulse({ poll }) {
   return html`<i class=${`pulse pulse-${state}`} role="img" aria-label=${`Cluster: ${words[state]}.`} title=${words[state]}></i>`;
 }
 
-/** Says quietly that figures are old, why, and when it tries again. */
+/** Shows that the figures are old, why, and when the page will try again. */
 function Banner({ poll }) {
   const { error, data, at, nextAt } = poll;
   const said = error?.message ?? (data?.error ? `The last refresh failed: ${data.error}.` : "");
@@ -108,7 +108,7 @@ function useSecondsUntil(at) {
 
 const SEARCH_WAIT_MS = 5_000;
 
-/** "/" goes to the search of the page, or to that of the topics where a page has none. */
+/** Makes "/" focus the search field of the page or, if the page has none, open the search of topics. */
 function onKey(event) {
   const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
   if (document.querySelector("dialog[open]")) return;

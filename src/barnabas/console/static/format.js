@@ -1,6 +1,6 @@
-/** Writes figures, times and contents for people. Nothing here touches the page. */
+/** Formats figures, times and contents for people. This module does not access the page. */
 
-/** Stands for what is not known, which is not the same as 0. */
+/** Stands for an unknown value, which is not the same as 0. */
 export const DASH = "—";
 
 const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });

@@ -25,7 +25,7 @@ function decode(segment) {
   }
 }
 
-/** Returns the query of the filters that are set. @param {Record<string, unknown>} filters */
+/** Returns the query string for the filters that are set. @param {Record<string, unknown>} filters */
 export function query(filters) {
   const set = Object.entries(filters).filter(([, value]) => value !== "" && value != null);
   const text = new URLSearchParams(set.map(([name, value]) => [name, String(value)])).toString();
@@ -37,7 +37,7 @@ export function link(path, filters = {}) {
   return `#/${path.map((segment) => encodeURIComponent(String(segment))).join("/")}${query(filters)}`;
 }
 
-/** Changes filters of the page that is open; "" removes one. @param {Record<string, unknown>} changes */
+/** Changes filters of the current page; "" removes a filter. @param {Record<string, unknown>} changes */
 export function setFilters(changes) {
   const { path, filters } = parse(location.hash);
   // Replace the history entry; otherwise, each typed letter would add one.
@@ -45,7 +45,7 @@ export function setFilters(changes) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/** @returns {Address} the present one; the component is drawn again when it changes */
+/** @returns {Address} the current address; the component is drawn again when it changes */
 export function useAddress() {
   const [address, setAddress] = useState(() => parse(location.hash));
   useEffect(() => {

@@ -16,7 +16,7 @@ export async function currentSession() {
   }
 }
 
-/** Sends a step and returns what is wrong, or "". */
+/** Sends a step, and returns an error message or "". */
 async function send(step, body) {
   try {
     const response = await fetch(`api/session/${step}`, {
@@ -32,7 +32,7 @@ async function send(step, body) {
   }
 }
 
-/** @param {{ended: string}} props why the session before has ended, or "" */
+/** @param {{ended: string}} props the reason why the previous session ended, or "" */
 export function SignIn({ ended }) {
   const [typed, setTyped] = useState({ user: "", password: "" });
   const [said, setSaid] = useState("");

@@ -60,9 +60,9 @@ PLACES = (("one", "one.price"), ("items", "items.element.price"), ("prices", "pr
 def test_sp_3_another_type_within_a_column_is_named(path: Path, column: str, place: str) -> None:
     options = options_of(path, mergeSchema="true")
     Table(options).check(NESTED)
-    with pytest.raises(ConfigError, match=rf"column {place} is string, in the table long"):
+    with pytest.raises(ConfigError, match=rf"column {place} is string, but long in the table"):
         Table(options).check(only(nested(pa.string()), column))
-    with pytest.raises(ConfigError, match=rf"column {place} is struct, in the table long"):
+    with pytest.raises(ConfigError, match=rf"column {place} is struct, but long in the table"):
         Table(options).check(only(nested(ITEM), column))
 
 

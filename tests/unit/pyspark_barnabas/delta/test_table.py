@@ -149,7 +149,7 @@ def test_columns_are_checked_before_and_added_if_asked(tmp_path: Path) -> None:
     wider = SCHEMA.append(pa.field("site", pa.string()))
     with pytest.raises(ConfigError, match="no column site"):
         Table(options).check(wider)
-    with pytest.raises(ConfigError, match="number is string, in the table long"):
+    with pytest.raises(ConfigError, match="number is string, but long in the table"):
         Table(options).check(pa.schema([("number", pa.string()), ("day", pa.string())]))
     with pytest.raises(ConfigError, match="partitioned by day"):
         Table(options_of(path, partitionBy="number")).check(SCHEMA)

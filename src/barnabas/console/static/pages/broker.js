@@ -1,4 +1,4 @@
-/** Answers: what does one broker do, has it room, and what has happened to it? */
+/** Answers: what is a broker doing, how full are its disks, and what has happened to it? */
 
 import { Actions } from "../actions.js";
 import * as format from "../format.js";

@@ -1,4 +1,4 @@
-/** Answers: which brokers are there, and is the work spread evenly? */
+/** Answers: which brokers are there, and is the work distributed evenly? */
 
 import { Actions } from "../actions.js";
 import * as format from "../format.js";

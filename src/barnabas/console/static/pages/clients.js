@@ -28,7 +28,7 @@ export function ClientsPage({ filters }) {
   `;
 }
 
-/** Draws the head that both pages about clients share. @param {{at: "clients" | "producers"}} props */
+/** Draws the header that both pages about clients share. @param {{at: "clients" | "producers"}} props */
 export function ClientsHead({ at }) {
   const current = (name) => (at === name ? "page" : undefined);
   return html`
@@ -121,7 +121,7 @@ function columns(data) {
   ];
 }
 
-/** Draws how many partitions there are, and the names of some. @param {{row: object}} props */
+/** Draws the number of partitions, and the names of some of them. @param {{row: object}} props */
 export function Parts({ row }) {
   const more = row.partitions - row.some.length;
   return html`${format.number(row.partitions)}

@@ -48,7 +48,7 @@ function clear() {
   setFilters({ kind: "", topic: "", group: "", broker: "" });
 }
 
-/** The stream and the list overlap. */
+/** Merges the stream and the list, which overlap. */
 function merged(fresh, listed) {
   const seen = new Set();
   return [...fresh, ...listed]

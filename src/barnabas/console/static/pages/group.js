@@ -1,4 +1,4 @@
-/** Answers: does a group get on, which member or partition holds it up, and why? */
+/** Answers: does a group make progress, which member or partition holds it up, and why? */
 
 import { Actions } from "../actions.js";
 import * as format from "../format.js";
@@ -59,7 +59,7 @@ function Details({ id, data }) {
   `;
 }
 
-/** The reasons of the partitions that do not get on, in the words of the server. */
+/** Draws the server's explanations for the partitions that make no progress. */
 function Reasons({ rows }) {
   if (!rows.length) return null;
   return html`<ul class="findings" aria-label="What holds it up">

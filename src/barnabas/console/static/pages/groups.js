@@ -1,4 +1,4 @@
-/** Answers: which consumer groups are behind, by how much, and do they get on? */
+/** Answers: which consumer groups are behind, by how much, and are they making progress? */
 
 import * as format from "../format.js";
 import { html } from "../html.js";
@@ -37,14 +37,14 @@ export function GroupsPage({ filters }) {
 const EMPTY = html`There are no consumer groups yet. Let one read a topic:
   <code class="command">barnabas consume orders --group my-group</code>`;
 
-/** Draws unread records. @param {{row: object}} props a row with `lag` and `lag_is_exact` */
+/** Draws the number of unread records. @param {{row: object}} props a row with `lag` and `lag_is_exact` */
 export function Lag({ row }) {
   if (row.lag == null) return html`<${Known} value=${null} unknown="Not counted yet" />`;
   if (row.lag_is_exact) return format.number(row.lag);
   return html`<span title="At most this many: markers and gaps could not all be told apart">≤ ${format.number(row.lag)}</span>`;
 }
 
-/** Draws how old the figures of a group are. @param {{of: object}} props a row with `looked_at` */
+/** Draws the age of the figures of a group. @param {{of: object}} props a row with `looked_at` */
 export function Age({ of: row }) {
   if (row.looked_at == null) return html`<${Known} value=${null} unknown="Not looked at yet" />`;
   const seconds = Math.max(0, (Date.now() - row.looked_at) / 1000);

@@ -11,7 +11,7 @@ import { link, query, setFilters } from "../router.js";
 
 const LIMIT = 50;
 const MOST_SHOWN = 300;
-/** What has been read stays as it is: only new messages are asked for, by `Read again`. */
+/** The messages of a page do not change, so they are requested again only by `Read again`. */
 const NEVER_MS = 2 ** 31 - 1;
 const TYPED_MS = 400;
 
@@ -70,7 +70,7 @@ function Controls({ partition, from, at, search, order, follow, offsets, partiti
   </form>`;
 }
 
-/** A search reads many records, so it waits until nobody types. */
+/** Returns the typed text, and calls `onSettled` only after a pause, because a search reads many records. */
 function useTyped(value, onSettled) {
   const [typed, setTyped] = useState(value);
   const timer = useRef(0);
@@ -133,7 +133,7 @@ function Nothing({ name }) {
     <code class="command">echo hello | barnabas produce ${name}</code>`;
 }
 
-/** Offers the messages before and after. All partitions together go on at an offset of each. */
+/** Draws links to older and newer messages. For all partitions together, a link contains an offset for each. */
 function Onward({ data, asked, onAgain }) {
   const { partition } = asked;
   const goTo = (changes) => setFilters({ at: "", offsets: "", ...changes });

@@ -1,4 +1,4 @@
-/** Answers: is the cluster well, and what needs me? */
+/** Answers: is the cluster well, and what needs attention? */
 
 import * as format from "../format.js";
 import { html } from "../html.js";

@@ -1,4 +1,4 @@
-/** Answers: which producers write, where, and is a transaction of one of them open? */
+/** Answers: which producers write, where do they write, and do any of them have an open transaction? */
 
 import * as format from "../format.js";
 import { html } from "../html.js";
@@ -48,7 +48,7 @@ function empty(data, search) {
   return "No producer with an ID has written anything lately.";
 }
 
-/** Says what the list leaves out for now. */
+/** Explains what is still missing from the list. */
 function Limits({ data }) {
   const sentences = [];
   if (data.looked_at != null && data.partitions_known < data.partitions) {

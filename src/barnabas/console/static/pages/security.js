@@ -1,4 +1,4 @@
-/** Answers: who may do what and why, and which users are there? */
+/** Answers: who may do what, why may they do it, and which users are there? */
 
 import { html } from "../html.js";
 import { Explain } from "../parts/explain.js";

@@ -1,4 +1,4 @@
-/** Answers: where are the partitions of a topic, are their copies complete, and who reads it? */
+/** Answers: where are the partitions of a topic, are their replicas in sync, and who reads the topic? */
 
 import { Actions } from "../actions.js";
 import * as format from "../format.js";

@@ -1,4 +1,4 @@
-/** Answers: which topics are there, how large and how busy are they, and are they well? */
+/** Answers: which topics are there, how large, busy and healthy are they? */
 
 import { Actions } from "../actions.js";
 import * as format from "../format.js";
@@ -47,7 +47,7 @@ export function TopicsPage({ filters }) {
 const EMPTY = html`There are no topics yet. Create the first one:
   <code class="command">barnabas topics create orders --partitions 3</code>`;
 
-/** Draws whether all replicas of a topic are there. @param {{topic: object}} props */
+/** Draws whether all replicas of a topic are in sync. @param {{topic: object}} props */
 export function Health({ topic }) {
   if (topic.leaderless) {
     return html`<${Mark} tone="bad">${format.number(topic.leaderless)} without a leader<//>`;

@@ -1,4 +1,4 @@
-/** Answers: which transactions are open, and does one hang? */
+/** Answers: which transactions are open, and does any of them hang? */
 
 import * as format from "../format.js";
 import { html } from "../html.js";

@@ -114,7 +114,7 @@ const COLUMNS = [
 
 const FOCUSABLE = "input:enabled, textarea:enabled, select:enabled, button:enabled";
 
-/** The Tab key stays in the dialog: it would go on to the browser's own buttons. */
+/** Keeps the Tab key in the dialog; otherwise, it would move the focus to the browser's own buttons. */
 function keepFocus(event) {
   if (event.key !== "Tab") return;
   const found = [...event.currentTarget.querySelectorAll(FOCUSABLE)];

@@ -2,7 +2,7 @@
 
 import { html } from "../html.js";
 
-/** Returns the values with which a form begins. @param {{fields: object[], start?: object}} form */
+/** Returns the initial values of a form. @param {{fields: object[], start?: object}} form */
 export function startOf(form) {
   return { ...Object.fromEntries(form.fields.map(({ name }) => [name, ""])), ...form.start };
 }

@@ -1,4 +1,4 @@
-/** Describes the form of each action: its fields, and the JSON that they become. */
+/** Describes the form of each action: its fields, and the JSON into which they are converted. */
 
 import { link } from "../router.js";
 
@@ -13,7 +13,7 @@ import { link } from "../router.js";
  * @property {(values: object) => boolean} [isShown] if missing, the field is always shown
  */
 
-/** What somebody typed cannot be sent; the message says why. */
+/** Thrown if the input cannot be sent; the message explains why. */
 export class BadField extends Error {}
 
 /** @param {string} text @param {string} label @returns {number | null} */
@@ -77,7 +77,7 @@ const CONFIG_FIELDS = [
   { name: "delete", label: "Back to the default", kind: "lines", help: "The names of configs, one on each line" },
 ];
 
-/** @param {(given: object) => object} where says whose configs they are */
+/** @param {(given: object) => object} where identifies the topic or broker */
 function configBody(values, where) {
   return { ...where, set: configs(values.set, "Set"), delete: linesOf(values.delete) };
 }

@@ -1,4 +1,4 @@
-/** Draws the configs of a topic or a broker: those that somebody set first, the rest on demand. */
+/** Draws the configs of a topic or a broker: first those that have been set, and the others on demand. */
 
 import { html } from "../html.js";
 import { Table } from "./table.js";

@@ -7,7 +7,7 @@ import { Mark } from "./words.js";
 const PREVIEW = 200;
 const LARGE = 3000;
 
-/** Draws the beginning on one line. @param {{content: object}} props `Content` of shapes.py */
+/** Draws the beginning of the content on one line. @param {{content: object}} props `Content` of shapes.py */
 export function Preview({ content }) {
   const { text, form, size } = content;
   if (text == null) return html`<${Mark} title="There is none, which is not the same as an empty one">null<//>`;

@@ -1,4 +1,4 @@
-/** Draws events of the brokers, each with the cause that the broker itself gave. */
+/** Draws events of the brokers, each with the cause that the broker itself reported. */
 
 import { html } from "../html.js";
 import { BrokerLink, GroupLink, Mark, Time, TopicLink } from "./words.js";
@@ -13,14 +13,14 @@ export function EventList({ events, empty, silent = [] }) {
   </ol>`;
 }
 
-/** Says which brokers' events are missing, and why. @param {number[]} brokers @returns {string} */
+/** Returns a sentence about the missing events of these brokers. @param {number[]} brokers @returns {string} */
 export function silence(brokers) {
   const names = brokers.length === 1 ? `Broker ${brokers[0]} keeps` : `Brokers ${brokers.join(", ")} keep`;
   return `${names} no events that can be read here: brokers of Apache Kafka have none, and brokers of Barnabas
     show them only to a user who may Describe the cluster.`;
 }
 
-/** Returns the events in runs: what one decision did to many partitions, one after the other. */
+/** Groups the events into runs; the events of a run follow from one decision about many partitions. */
 function runs(events) {
   const found = [];
   for (const event of events) {

@@ -1,4 +1,4 @@
-/** Draws the question whether somebody may do something, and the answer with its reason. */
+/** Draws a form that asks whether a user may do something, and the answer with its reason. */
 
 import { html, useState } from "../html.js";
 import { query, setFilters } from "../router.js";

@@ -1,4 +1,4 @@
-/** Draws messages: a row for each, which opens to show all of it. */
+/** Draws messages, each as a row that opens to show the whole message. */
 
 import { get } from "../api.js";
 import * as format from "../format.js";

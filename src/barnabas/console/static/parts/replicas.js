@@ -1,4 +1,4 @@
-/** Draws the replicas of a partition: one small bar for each shows how far it is behind the leader. */
+/** Draws the replicas of a partition, each as a small bar that shows how far it is behind the leader. */
 
 import * as format from "../format.js";
 import { html } from "../html.js";

@@ -1,4 +1,4 @@
-/** Draws what is not data: waiting, a failure, and figures that are older than they should be. */
+/** Draws the states other than current data: waiting, a failure, and out-of-date figures. */
 
 import * as format from "../format.js";
 import { html } from "../html.js";
@@ -22,7 +22,7 @@ export function Waiting() {
   return html`<p class="empty waiting" role="status">Asking the cluster …</p>`;
 }
 
-/** Says why there is nothing to show. */
+/** Explains why there is nothing to show. */
 export function Failure({ error }) {
   if (error.status === 0) return html`<p class="empty" role="status">Waiting for the server.</p>`;
   const what = error.status === 404 ? "There is no such page" : "This could not be read";

@@ -1,4 +1,4 @@
-/** Draws tables: their heads sort, and on a narrow screen the less important columns leave. */
+/** Draws tables that can be sorted by their headers and have fewer columns on a narrow screen. */
 
 import * as format from "../format.js";
 import { html } from "../html.js";
@@ -68,7 +68,7 @@ function HeadCell({ column, isSorted, isDescending, ...rest }) {
   </th>`;
 }
 
-/** Draws the field that "/" goes to. */
+/** Draws the search field, which "/" focuses. */
 export function Search({ value, label, onInput }) {
   return html`<input
     type="search"
@@ -84,7 +84,7 @@ export function Search({ value, label, onInput }) {
   />`;
 }
 
-/** Draws the pages of a list, of which the server sends one, counted from 0. */
+/** Draws the controls for the pages of a list. The server sends one page; pages are numbered from 0. */
 export function Paging({ page, matching, size, noun }) {
   const pages = Math.max(1, Math.ceil(matching / size));
   if (pages === 1) return html`<p class="note after">${format.counted(matching, noun)}</p>`;

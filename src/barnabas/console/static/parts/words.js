@@ -1,16 +1,16 @@
-/** Draws single words and figures: what is not known, marks with a colour, times, links to things. */
+/** Draws single words and figures, such as unknown values, coloured marks, times and links. */
 
 import * as format from "../format.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
 
-/** Draws a figure, or a dash that says that it is not known. */
+/** Draws a figure, or a dash if it is not known. */
 export function Known({ value, as = format.number, unknown = "Not known" }) {
   if (value == null) return html`<span class="unknown" title=${unknown}>${format.DASH}</span>`;
   return as(value);
 }
 
-/** Draws a time; pointing at it shows the exact one. */
+/** Draws a time; a tooltip shows the exact time. */
 export function Time({ at }) {
   if (at == null) return html`<${Known} value=${null} />`;
   const date = new Date(at);
@@ -42,7 +42,7 @@ export function Verdict({ verdict }) {
   return html`<${Mark} tone=${tone} title=${title}>${verdict}<//>`;
 }
 
-/** Draws a name of the user's. It may be of any script and direction, so it is kept apart. */
+/** Draws a name chosen by a user. Its script may run in either direction, so it is isolated from the text. */
 export function Name({ children }) {
   return html`<bdi class="name">${children}</bdi>`;
 }
@@ -81,7 +81,7 @@ export function Card({ title, note, width = "", aside, children }) {
   </section>`;
 }
 
-/** Draws the head of a page. */
+/** Draws the header of a page. */
 export function Heading({ over, title, note, children }) {
   return html`<header class="page">
     <div class="over">${over}</div>

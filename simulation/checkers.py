@@ -1,4 +1,5 @@
-"""Checks the rules that hold after every step; each is judged where it could have been broken.
+"""Checks the rules that hold after every step; each rule is judged wherever it could have been
+broken.
 
 A rule counts how often it had something to judge, because a rule that never did proves nothing. A
 broken rule ends the run with a Violation that names it.
@@ -259,7 +260,7 @@ class Checks:
         holders = [
             broker_id
             for broker_id, disk in self._cluster.disks.items()
-            # A replica that has been moved away may still have it, but is not asked.
+            # A replica that has been moved away may still have the record, but does not count.
             if broker_id in self.topics.replicas_of(replica.topic_partition)
             and _holds(disk.logs.get(replica.topic_partition), history.topic_id, entry)
         ]

@@ -21,7 +21,7 @@ from simulation.world import World
 if TYPE_CHECKING:
     from simulation.machines import Machines
 
-_FIRST_PRODUCER_ID = 1_000_000  # above all ids that producers without one give themselves
+_FIRST_PRODUCER_ID = 1_000_000  # above all ids that producers choose for themselves
 
 
 class Cluster:
@@ -137,7 +137,7 @@ class Cluster:
         if broker_id in self.brokers:
             return
         self.world.tell("broker {} starts", broker_id)
-        self.disks[broker_id].has_failed = False  # it has been repaired, as far as it could be
+        self.disks[broker_id].has_failed = False  # it has been repaired as far as possible
         broker = self.machines.broker(self, broker_id, self.disks[broker_id])
         self.brokers[broker_id] = broker
         self.network.processes[broker_id] = broker

@@ -1,8 +1,8 @@
 """A simulated broker's answers to other brokers and to their controller, in the types of the
 protocol.
 
-A request brings a broker only what the protocol carries: topics' configs come from the metadata
-store, and epochs of brokers do not arrive at all.
+A request contains only what the protocol carries, so topics' configs come from the metadata store,
+and broker epochs are not received at all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _Ordered = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
 
 class ControlAnswers:
-    """Answers the requests of the protocol between brokers for one broker."""
+    """Answers inter-broker requests for one broker."""
 
     __slots__ = ("_broker",)
 

@@ -1,8 +1,8 @@
 """The coordinators of a simulated broker: the real shards on the partitions that it leads.
 
-Shards, loading and machine are a real broker's, and so are the replicas.
-Before the first record of a transaction a partition's leader asks the coordinator (KIP-890, part
-1); a marker that arrives meanwhile invalidates the answer, as in `verifier`.
+The shards, the loading, the machine and the replicas are those of a real broker. Before the first
+record of a transaction a partition's leader asks the coordinator (KIP-890, part 1); a marker that
+arrives meanwhile invalidates the answer, as in `verifier`.
 """
 
 from __future__ import annotations
@@ -337,5 +337,5 @@ class Coordinators(ReplicaListener):
         )
 
     def ended(self, name: TopicPartition, producer_id: int) -> None:
-        """Forget the verified producer: a marker for it has its place in the log."""
+        """Forget the verified producer, because a marker for it now has a place in the log."""
         self._guards.pop((name, producer_id), None)

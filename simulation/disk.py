@@ -64,7 +64,7 @@ class Entry(NamedTuple):
 
 
 class _Epochs(LeaderEpochs):
-    """Keeps epochs in memory: after a crash they are rebuilt from the remaining entries."""
+    """Keeps epochs in memory, because after a crash they are rebuilt from the remaining entries."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ class Slice(NamedTuple):
         return self.data
 
     def release(self) -> None:
-        """Do nothing: there is no file."""
+        """Do nothing, because there is no file."""
 
 
 class SimLog:
@@ -120,8 +120,8 @@ class SimLog:
         self.entries: list[Entry] = []
         self.epochs = _Epochs()
         self.flushed = 0  # an offset
-        self.staged = 0  # the last entries, which a killed process does not write any more
-        self.unjudged = 0  # the last entries, of which the checkers do not know yet
+        self.staged = 0  # the last entries, which a killed process does not write
+        self.unjudged = 0  # the last entries, which the checkers do not know yet
         self.has_lost = False  # a power cut took entries, and the controller does not know it yet
         self.producers = Producers()
         self.aborted: list[Aborted] = []
@@ -219,7 +219,7 @@ class SimLog:
             self.truncate(self.log_end_offset - self.staged)
 
     def due_flush(self, now_ms: int) -> bool:
-        """Return False: no topic asks for flushes."""
+        """Return False, because no topic asks for flushes."""
         return False
 
     @property
@@ -227,12 +227,14 @@ class SimLog:
         return (self,)
 
     def need_descriptors(self) -> None:
-        """Do nothing: there are no files."""
+        """Do nothing, because there are no files."""
 
     # --- read ------------------------------------------------------------------------------------
 
     def entries_in(self, offset: int, end: int, limit: int) -> list[Entry]:
-        """Return at most so many entries of this range; like a log, write what is staged first."""
+        """Return at most `limit` entries of this range. As in a real log, staged entries are written
+        first.
+        """
         self.staged = 0
         first = offset - self.base
         return self.entries[first : min(first + limit, end - self.base)]
@@ -334,7 +336,7 @@ def _batch(entry: Entry) -> bytes:
 
 
 def header_of(entry: Entry) -> BatchHeader:
-    """Return the entry in the form that the producers' state takes."""
+    """Return the entry in the form that the producers' state accepts."""
     attributes = TRANSACTIONAL if entry.kind == IN_TRANSACTION else 0
     return BatchHeader(
         entry.offset, 0, entry.epoch, 2, 0, attributes, 0, 0, 0,

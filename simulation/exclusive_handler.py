@@ -1,4 +1,4 @@
-"""A handler for a run that receives everything that the code in it logs, and passes nothing on."""
+"""A log handler that receives everything logged during a run, and passes nothing on."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Faults:
             self._start_later(broker_id, fault.for_ms)
 
     def _break_disk(self, fault: Fault) -> None:
-        """Break or fill a disk; it is repaired after a while, as the broker sees when it is
+        """Break or fill a disk. It is repaired after a while, which the broker notices when it is
         restarted."""
         cluster, broker_id = self._cluster, fault.first
         broker = cluster.brokers.get(broker_id)
@@ -241,6 +241,6 @@ class Faults:
 
 
 async def _ignoring_refusal(ask: Callable[[], Awaitable[object]]) -> None:
-    """Ignore a refusal: operators check the outcome themselves."""
+    """Ignore a refusal, because operators check the outcome themselves."""
     with suppress(NotController):
         await ask()

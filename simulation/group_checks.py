@@ -1,8 +1,8 @@
 """Checks groups' committed offsets: none is lost, and a replaced member commits nothing.
 
-One member of each generation commits, and each commit has a larger offset than all before it. So a
-generation finds at least the largest offset that was acknowledged in an earlier one: less means
-that it was lost, or that an earlier member has overwritten it.
+One member of each generation commits, and each commit has a larger offset than all before it. A
+generation therefore finds at least the largest offset that was acknowledged in an earlier one. A
+smaller offset means that this offset was lost, or that an earlier member has overwritten it.
 """
 
 from __future__ import annotations

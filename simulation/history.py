@@ -41,7 +41,7 @@ class History:
         self.topic_id = topic_id
         self.is_second = is_second  # its topic has the name of a deleted topic
         self.committed: list[Entry] = []  # by offset
-        self.deleted_below = 0  # by DeleteRecords: no replica needs to have these records
+        self.deleted_below = 0  # set by DeleteRecords; no replica needs to have these records
         self.deleted_before_loss = 0  # the highest value of this before the loss
         # An unclean election was allowed and happened, or the topic is being deleted. It is open
         # which records clients have seen, so only rules that still hold are judged (epochs,
@@ -109,7 +109,8 @@ class History:
         """Return whether an entry follows its producer's lost records, and leaders may have
         forgotten the producer.
 
-        Its earlier records were deleted: a log that began after them does not know the producer.
+        The producer's earlier records were deleted, so a log that began after them does not know
+        the producer.
         """
         lost = self.lost_sequences.get((entry.producer, entry.producer_epoch))
         if lost is None or entry.sequence != lost + 1:

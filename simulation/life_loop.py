@@ -1,8 +1,8 @@
 """An asyncio event loop over the world's heap: a broker's own shells run on it unchanged.
 
 Each life has a loop. Its callbacks are events of that life: they end with it, wait while it is
-paused, and happen in the order in which they were scheduled. It has timers, futures and tasks, and
-nothing else: no sockets or signals; work meant for a thread happens a little later.
+paused, and happen in the order in which they were scheduled. It has timers, futures and tasks, but
+neither sockets nor signals. Work meant for a thread happens a little later.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class LifeLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(before)
 
     def put_away(self) -> None:
-        """Close the coroutines that have not begun, about which Python would warn: no event of
-        this loop will happen."""
+        """Close the coroutines that have not begun, because no event of this loop will happen and
+        Python would warn about them."""
         for work in self._tasks.values():
             if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
                 work.close()
@@ -86,13 +86,13 @@ class LifeLoop(asyncio.AbstractEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
-        # It is never early: a caller that checks the time would wait again.
+        # The timer is never early, because a caller that checks the time would wait again.
         delay_ms = math.ceil(round(when * 1000, 6)) - self._world.now_ms
         self._world.at(max(delay_ms, 0), self._life, self._run, handle)
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Do nothing: the timer is skipped when its time comes."""
+        """Do nothing, because the timer is skipped when its time comes."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -139,7 +139,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
             self.call(handle._run)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """End the run if a task failed: no shell lets an expected error out of a task."""
+        """End the run if a task failed, because no shell lets an expected error out of a task."""
         self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None:

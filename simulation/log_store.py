@@ -1,4 +1,4 @@
-"""The logs of one life of a simulated broker, in the shape that its shells use of a `LogStore`.
+"""The logs of one life of a simulated broker, with those parts of a `LogStore` that its shells use.
 
 All logs are in one log directory, which can fail; there is another one without logs, because a
 broker ends when its last directory fails.
@@ -38,7 +38,8 @@ class LogStore:
         self.truncations = _Truncations(broker)
         self.high_watermarks = disk.high_watermarks
         for name, log in disk.logs.items():
-            # Immediately: after the next crash the log may be longer, with uncommitted records.
+            # Lower it immediately, because the log may be longer after the next crash, with
+            # uncommitted records.
             found = min(disk.high_watermarks.get(name, 0), log.log_end_offset)
             disk.high_watermarks[name] = max(log.log_start_offset, found)
 
@@ -56,7 +57,7 @@ class LogStore:
     def make(
         self, name: TopicPartition, topic_id: bytes, config: LogConfig, *, is_new: bool
     ) -> SimLog:
-        """Create a log. Raises OSError on a disk that has failed, where it may exist."""
+        """Create a log. Raises OSError if the disk has failed, because the log may exist there."""
         self._check()
         log = self._broker.cluster.machines.log(name, topic_id, self._disk)
         log.config = config
@@ -89,7 +90,7 @@ class _NewLog:
     __slots__ = ()
 
     def lay_out(self) -> None:
-        """Do nothing: there are no files."""
+        """Do nothing, because there are no files."""
 
 
 class _TopicIds:
@@ -98,7 +99,7 @@ class _TopicIds:
     __slots__ = ()
 
     def write(self) -> None:
-        """Do nothing: they are there."""
+        """Do nothing, because they are already there."""
 
 
 class _Directories:
@@ -116,12 +117,12 @@ class _Directories:
         return (_OTHER,) if self._disk.has_failed else (_OTHER, DIRECTORY)
 
     def sync_names(self, directory: Path) -> None:
-        """Do nothing: what is deleted does not return."""
+        """Do nothing, because deleted logs do not return."""
 
 
 class _Truncations:
-    """Cuts logs, and lowers their checkpoints: what replaces the removed records after the next
-    crash must not pass for committed."""
+    """Cuts logs, and lowers their checkpoints, because records that replace the removed ones after
+    the next crash must not be taken for committed."""
 
     __slots__ = ("_broker",)
 

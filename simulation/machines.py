@@ -1,4 +1,6 @@
-"""The classes that a run is made of; a test replaces one with a broken class to see it found."""
+"""The classes from which a run is built; a test replaces one with a broken class, to check that the
+fault is found.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from simulation.workload import Producer
 
 
 class Machines(NamedTuple):
-    """The real ones."""
+    """The real classes."""
 
     partition: Callable[..., Partition] = Partition
     follower: Callable[..., Follower] = Follower

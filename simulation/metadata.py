@@ -1,9 +1,9 @@
 """The metadata store of a simulated cluster: one tree, with a session for each broker.
 
-Reads are answered immediately, commits take their time; the answer to a commit may be lost, and
-then its outcome is unknown. A session that is silent for its timeout expires, and its ephemeral
-nodes are removed; the broker learns of this when it is back, and of a new session before its
-controller does. Watches fire late and once, and stand for every change until then.
+Reads are answered immediately, and commits after a while. If the answer to a commit is lost, its
+outcome is unknown. A session that is silent for its timeout expires, and its ephemeral nodes are
+removed; the broker learns of this when it is back, and of a new session before its controller does.
+A watch fires late and only once, for all changes up to then.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CommitListener(Protocol):
 
 
 class Ensemble:
-    """All servers as one: they do not fail, but the connections to them do."""
+    """All servers, as a single one that does not fail; the connections to it do."""
 
     __slots__ = ("_watches", "is_flaky", "listener", "next_session_id", "tree", "world")
 

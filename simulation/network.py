@@ -46,7 +46,9 @@ class Network:
     def connect(
         self, source: int, life: Life, target: int, *, may_be_late: bool = True
     ) -> Connection:
-        """Open a connection. `may_be_late`: what was under way when it broke may still arrive."""
+        """Open a connection. `may_be_late`: whether requests that were under way when the
+        connection broke may still arrive.
+        """
         made = Connection(self, source, life, target)
         made.may_be_late = may_be_late
         self._connections = [each for each in self._connections if not each.life.is_over]
@@ -187,7 +189,7 @@ class Connection:
             self.break_off()
 
     def break_off(self) -> None:
-        """End the waiting for answers. What was under way may still arrive."""
+        """Stop waiting for answers. Requests under way may still arrive."""
         pending, out = self._pending, self._out
         self._out, self._pending = self._open()
         if not self.may_be_late or self._network.world.chance(0.5):

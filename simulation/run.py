@@ -1,4 +1,4 @@
-"""Makes one run: faults first, then quiet, in which everything must recover.
+"""Makes one run: first with faults, and then without faults, until everything has recovered.
 
 safety      every step is checked while faults happen and clients write
 liveness    faults have ended: a leader for each partition, every replica in sync, equal logs

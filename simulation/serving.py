@@ -1,7 +1,8 @@
 """Answers clients and followers from the replicas of a simulated broker.
 
-The requests are the simulation's own values; what they do to a replica is a broker's: the replica,
-the answer to a producer (`handlers.produce.settle`), where a follower has diverged, the marker.
+The requests are the simulation's own values, but they are carried out by a broker's own code: the
+replica, the answer to a producer (`handlers.produce.settle`), the check for a follower that has
+diverged, and the marker.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class Serving:
         self._marker_append = MarkerAppend(world, broker.replicas, None, _no_offsets)
 
     def _led(self, name: TopicPartition, topic_id: bytes, epoch: int = NO_EPOCH) -> SimReplica:
-        """Return the replica for a client or follower that is right about topic, leader and epoch;
-        raise the error to answer for any other."""
+        """Return the replica if the client or follower is right about topic, leader and epoch;
+        otherwise, raise the error to answer."""
         replica = cast("SimReplica", self._broker.replicas.leader_of(name, epoch))
         if self.is_namesake(replica, topic_id):
             raise UnknownTopicOrPartition(f"{name} belongs to another topic")
@@ -94,7 +95,7 @@ class Serving:
             self._broker.coordinators.produce(replica, request, reply)
 
     def append(self, replica: SimReplica, request: Produce, reply: Reply) -> None:
-        """Append a record, and answer as its producer wants it."""
+        """Append a record, and answer in the way that its producer asked for."""
         broker, partition = self._broker, replica.partition
         kind = PLAIN if request.transactional_id is None else IN_TRANSACTION
         entry = Entry(
@@ -291,7 +292,7 @@ class Parked:
             self._reply(self._serving.fetched(self._request, is_first=False))
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return None: each request names all partitions."""
+        """Return None, because each request names all partitions."""
         return None
 
 
@@ -314,4 +315,4 @@ def _follower_fetch(request: Fetch, wanted: Wanted) -> FollowerFetch:
 
 
 def _no_offsets(partition: int, producer_id: int, is_commit: bool) -> None:
-    """Do nothing: no transaction here has offsets."""
+    """Do nothing, because no transaction here has offsets."""

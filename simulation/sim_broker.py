@@ -197,7 +197,7 @@ class SimBroker:
         )
 
     async def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """Carry out a controller's request, which is of this broker or of another one."""
+        """Carry out a request from a controller, which is this broker or another one."""
         codes = await self.control.handle(request)
         if isinstance(request, LeaderAndIsr):
             self.configs.reread(dict.fromkeys(name.topic for name in codes))
@@ -349,7 +349,7 @@ class SimBroker:
 
 
 def _keep_nothing() -> None:
-    """Do nothing: many brokers share the process."""
+    """Do nothing, because many brokers share the process."""
 
 
 def broker_config(broker_id: int, min_insync_replicas: int, lag_time_max_ms: int) -> BrokerConfig:

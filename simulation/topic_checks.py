@@ -1,4 +1,4 @@
-"""Checks topics that are deleted and topics that get their names: no record of one is in the
+"""Checks deleted topics and later topics with the same names: no record of one may be in the
 other."""
 
 from __future__ import annotations

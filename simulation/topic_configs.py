@@ -94,7 +94,7 @@ class ConfigWatch:
             replicas.update_topic_config(name, self._configs[name])
 
     def reread(self, topics: Iterable[str]) -> None:
-        """Apply the configs of topics that are hosted here since a request of the controller.
+        """Apply the configs of topics that are hosted here since a request from the controller.
 
         A change that came while the topic was unknown may be newer than the config in the request.
         """

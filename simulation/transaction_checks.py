@@ -1,8 +1,9 @@
 """Checks transactions: their producers' attempts and outcomes, and the view of committed readers.
 
-A transaction's outcome is what its producer was answered. If it got no answer after asking for a
-commit, either outcome is right, but it must be whole. If the coordinators' log, or a partition,
-legally lost records (no disk has them any longer), nothing that depends on them is judged.
+A transaction's outcome is the one that its producer received. If the producer received no answer
+after asking for a commit, either outcome is right, but it must apply to the whole transaction. If
+the coordinators' log, or a partition, legally lost records (no disk has them any longer), nothing
+that depends on them is judged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Time and order: one heap of events, one seed, and coroutines that wait for either.
+"""Time and order: one heap of events, one seed, and coroutines that wait for events.
 
 Invariant: everything that happens is a function of the seed alone. Events of one instant run in the
 order in which they were created; nothing here asks a real clock, a hash or an address. A process is
-a `Life`: when it is over its events are dropped; while it is paused they wait, in order.
+a `Life`. When it is over, its events are dropped; while it is paused, they wait in order.
 
 Clients, disks and partitions run as plain events and as coroutines that wait for promises. A
 broker's asyncio shells run on a `LifeLoop`, over the same heap.
@@ -145,7 +145,7 @@ class World:
         return self.wall_ms()
 
     def trusted_wall_ms(self) -> int:
-        """Return the wall time: the calendar does not jump here."""
+        """Return the wall time, which never jumps here."""
         return self.wall_ms()
 
     def chance(self, probability: float) -> bool:

@@ -5,8 +5,8 @@ deletes topics and writes a few records. The broker stops or dies, between two t
 change of its disks, with or without its machine. Then one directory is damaged: a bit of its
 journal or snapshot reads wrong, or one of these files or everything in the directory is gone. The
 next start must know everything that was acknowledged, and keep each record whose directory was
-spared. Before that, the disk of the same directory may be full or broken for a while: then only the
-other copy has what is acknowledged meanwhile.
+spared. Before that, the disk of the same directory may be full or broken for a while; only the
+other copy then has what is acknowledged meanwhile.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ SECOND_DATA: Final = Path("/data2")
 _MEMORY_BYTES = 1 << 30
 _QUICK: Final[Mapping[str, str]] = MappingProxyType(
     {
-        # Little work that is of no interest, and none that takes longer than a run.
+        # Avoid work that is of no interest here, and waits that are longer than a run.
         "offsets.topic.num.partitions": "2",
         "offsets.topic.replication.factor": "3",
         "transaction.state.log.num.partitions": "2",

@@ -67,17 +67,17 @@ _ARRIVING = (
     "configs",
     "added",
 )
-"""The reasons for which a partition without a leader gets one."""
+"""The reasons why a partition without a leader gets one."""
 _ASKED = ("preferred", "balance", "targets", "ends", "reassign")
 
 _ASKED_OF_A_TOPIC = {"configs": TOPIC_CONFIG, "added": ADD_PARTITIONS}
 
 _SOON_MS = 1_000
-"""How long an answer over an undisturbed network takes at most, and what depends on it."""
+"""The maximum time that an answer over an undisturbed network takes, with what depends on it."""
 _ASKED_MS = 12_000
 """How long an operator's request may be under way."""
 _KNOWN_MS = 15_000
-"""How old what a disturbed controller knows of the brokers may be."""
+"""The maximum age of what a disturbed controller knows about the brokers."""
 
 
 class Reason(NamedTuple):
@@ -95,7 +95,7 @@ def reasons_in(cause: str) -> list[Reason] | None:
             end += 0 if text.startswith(";") else len(", ")
         if match.start() != end:
             return None
-        # The groups with numbers are inside of the group of the alternative.
+        # The numbered groups are inside the group of the alternative.
         kind = next(name for name, part in match.groupdict().items() if part is not None)
         named = text.partition(" found ")[2] if kind == "absent" else text
         found.append(Reason(kind, tuple(map(int, _NUMBERS.findall(named)))))
@@ -104,7 +104,9 @@ def reasons_in(cause: str) -> list[Reason] | None:
 
 
 class Causes:
-    """Judges the changes of partitions. `excused` counts, by why, the events that are missing."""
+    """Judges the changes of partitions. `excused` counts the missing events by the reason that
+    excuses them.
+    """
 
     def __init__(self, deeds: Deeds, plan: Plan) -> None:
         self._deeds = deeds

@@ -4,8 +4,8 @@
     await clients.prepare(); clients.start() ... clients.stop(); await clients.finished()
 
 It runs on any event loop and draws only from the `random` that it is given. What the clients did
-and saw is in `history`. The end has two parts: writers stop and wait for their outcomes, then
-readers go on to the ends.
+and saw is in `history`. The end has two parts: writers stop and wait for their outcomes, and then
+readers read on to the ends of the logs.
 """
 
 from __future__ import annotations

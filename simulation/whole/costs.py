@@ -1,4 +1,5 @@
-"""Prices of the work of a simulated machine, in modelled time: constants, all of them here.
+"""The prices of a simulated machine's work in modelled time, all of which are constants in this
+module.
 
 Virtual time stands still while a turn of the loop runs, so work that holds a loop up would not
 show. Each operation on a disk adds its price to the turn (or to the thread) in which it is done:

@@ -1,4 +1,4 @@
-"""The end of a transaction as careful users bring it about: commit again, abort, or give up.
+"""Ends a transaction as a careful user does: commits again, aborts, or gives up.
 
 Only what is certain is recorded: once a commit has been requested, the transaction is `UNKNOWN`
 until the coordinator reports its outcome.

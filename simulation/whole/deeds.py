@@ -1,5 +1,5 @@
 """Records what a run did to its brokers, what the metadata store decided, and which events the
-brokers reported: what the causes of events are compared with (`causes`).
+brokers reported. The causes of events are compared with this record (`causes`).
 
 All times are true time in milliseconds. A broker's events are collected from its event log, the
 last of them when its process ends: a client could have read what had been reported by then.
@@ -84,7 +84,7 @@ class Change:
         """The process that committed it."""
         self.replicas: tuple[int, ...] = ()
         self.is_deletion = False
-        """Whether the topic is being deleted, so that it has no leader any longer."""
+        """Whether the topic is being deleted, so that it no longer has a leader."""
         self.is_move = False
         """Whether the replicas were changed in the same commit."""
 
@@ -231,7 +231,9 @@ class Deeds(Observer):
         session_id: int,
         nodes: tuple[Node | None, Node | None],
     ) -> None:
-        """Record that a registration or a term began or ended, if the node is another one now."""
+        """Record that a registration or a term began or ended, if the node has been removed or
+        recreated.
+        """
         was, node = nodes
         if was is not None and node is not None and was.czxid == node.czxid:
             return

@@ -46,7 +46,9 @@ class Fault:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the disk is full, not broken: operations that need no room go on."""
+        """Return whether the disk is full rather than broken. Operations that need no room still
+        work on a full disk.
+        """
         return self.code == errno.ENOSPC
 
 
@@ -211,7 +213,7 @@ class SimDisk:
             self.spend(0, "hang", max(0, until_us - 1000 * self.clock.monotonic_ms()), until_us)
 
     def write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
-        """Write as much as there is room for; the error says that it was not all."""
+        """Write as much as there is room for. Raises an error if there is not enough room."""
         if self._is_struck():
             assert self.strike is not None
             with suppress(OSError):

@@ -34,7 +34,7 @@ _HARMLESS = (
     TOPIC_CONFIG,
     UNREAD,
 )
-"""What disturbs neither replication between brokers nor their sessions."""
+"""Faults and operations that disturb neither replication between brokers nor their sessions."""
 _OPERATIONS = (ADD_PARTITIONS, DELETE_RECORDS, MOVE_LOG_DIR, "preferred", "reassign", TOPIC_CONFIG)
 _OF_LINKS = ("cut", "isolate", "reset", "slow")
 _OF_STORE = ("store away",)
@@ -51,8 +51,8 @@ _OF_DISKS = (
     REPLACED,
 )
 _SETTLES_MS = 1_500
-"""How long the effects of a fault that has ended may last: connections are made again, and a broker
-that has started catches up."""
+"""How long the effects of a fault may last after its end, while connections are made again and a
+restarted broker catches up."""
 
 
 class Disturbances:

@@ -1,7 +1,8 @@
 """Faults that occur one at a time in a healthy cluster, so that their effect has a time limit.
 
-Clients write all the time. Among other faults, the same kinds only have to break no rule; here a
-broker that hangs, is paused or has lost a disk has nothing else to blame.
+Clients write all the time. When such a fault occurs among others, the only requirement is that no
+rule is broken. Here, if a broker that hangs, is paused or has lost a disk exceeds the limit, no
+other fault can be the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NOTICED_MS = HANG_TIMEOUT_MS * 3 // 2
 """The pulse looks four times in this time, and a write begins at most one look late."""
 _ELECTED_MS = 3_000
 _BEYOND_MS = 3_000
-"""By how much a fault lasts longer than its effect may take."""
+"""How much longer a fault lasts than its effect may take."""
 _SYNC_MS = 60_000
 _HEALED_MS = 60_000
 _PROMPT_MS = 1_000

@@ -80,7 +80,7 @@ class Options(NamedTuple):
     heartbeat_interval_ms: int = 500
     max_poll_interval_ms: int = 10_000
     prepare_ms: int = 60_000
-    finish_ms: int = 120_000  # for all to end, once they have been asked to
+    finish_ms: int = 120_000  # until all must have ended, once they have been asked to
 
 
 class Environment:

@@ -54,7 +54,7 @@ class Generation(NamedTuple):
 
 
 class Generations:
-    """`excused` counts, by why, the events that are missing."""
+    """`excused` counts the missing events by the reason that excuses them."""
 
     def __init__(self, deeds: Deeds, history: History, options: Options) -> None:
         self._deeds = deeds

@@ -163,8 +163,8 @@ def _fleeting(history: History) -> list[Writing]:
 
 
 def same_records(data: bytes, other: bytes) -> bool:
-    """Return whether two replicas of a compacted partition have the same record wherever both
-    have one: each broker compacts by itself."""
+    """Return whether two replicas of a compacted partition have the same record wherever both have
+    one. Either may lack records, because each broker compacts its logs independently."""
     one, two = _by_offset(data), _by_offset(other)
     return all(two[offset] == record for offset, record in one.items() if offset in two)
 

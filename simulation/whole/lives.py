@@ -1,6 +1,6 @@
 """Decides what runs: each handle on the loop belongs to the life in whose context it was created.
 
-A life is one run of a process. When it is over nothing of it runs, not even a `finally`: its tasks
+A life is one run of a process. Once it is over, nothing of it runs, not even a `finally`: its tasks
 stay where they were, still referenced, until the run is put away. While it is paused its handles
 wait; afterwards all of them run late, in order. What belongs to no life is the world: the network,
 the machines' kernels, and the writer of the story.

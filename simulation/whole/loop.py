@@ -2,12 +2,12 @@
 seed.
 
 When nothing is ready, the clock jumps to the next timer. Handles of one instant run in the order in
-which they were created. There are no threads: work given to a thread runs on the loop a little
-later, and its outcome arrives later again, after the time that it has cost; an executor has a fixed
-number of threads. Connections belong to the network (`sockets`).
+which they were created. There are no threads. Work given to a thread runs on the loop a little
+later, and its outcome arrives after the time that the work has cost. An executor has a fixed number
+of threads. Connections belong to the network (`sockets`).
 
-The price of a turn (`costs`), in addition to time that passes, is counted, holds its process up for
-that time, and may not exceed the process's budget.
+The price of a turn (`costs`) is counted in addition to the time that passes. It holds its process
+up for that time, and must not exceed the process's budget.
 
 If the loop turns without time passing, or if nothing can happen, it ends with an error that says
 what is to blame. Unhandled exceptions are collected as findings.
@@ -461,7 +461,9 @@ def _is_of_death(error: BaseException | None) -> bool:
 
 
 def _who(handle: asyncio.Handle) -> str:
-    """Return the coroutine whose next step this is, or else the handle."""
+    """Return the name of the coroutine whose next step this is, or a text about the handle if there
+    is none.
+    """
     callback = handle._callback  # type: ignore[attr-defined]
     for each in (getattr(callback, "__self__", None), *gc.get_referents(callback)):
         if isinstance(each, asyncio.Task):
@@ -470,7 +472,7 @@ def _who(handle: asyncio.Handle) -> str:
 
 
 def _breakdown(spent: _Spent) -> str:
-    """Return in words what a turn has spent its time on."""
+    """Return a text that states what a turn has spent its time on."""
     return ", ".join(f"{each[0]} x {what}" for what, each in spent.items())
 
 

@@ -1,8 +1,8 @@
-"""Uses a producer as `SyncProducer` does: records, good ones and odd ones, go through its outbox.
+"""Uses a producer as `SyncProducer` does: valid and invalid records go through its outbox.
 
-No thread runs in a simulation, so the work of other threads is done on the loop: to check a record,
-and to put it into the outbox. The drain, the queues of topics that are not known yet and the
-deliveries are the client's.
+A simulation has no threads, so the loop does the work of other threads, which check a record and
+put it into the outbox. The drain, the queues of topics that are not known yet and the deliveries
+are the client's own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ODD_HEADER: Any = [("hops", 3)]
 
 
 class _SameLoop:
-    """Gives an outbox what it needs of the loop's thread when it already runs in that thread."""
+    """Provides what an outbox needs from the loop's thread when it already runs in that thread."""
 
     def call_soon(self, callback: Callable[[], Any]) -> None:
         asyncio.get_running_loop().call_soon(callback)

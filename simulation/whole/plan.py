@@ -35,7 +35,7 @@ FAULTS = (
 )
 KILL_IN_A_TURN, POWER_IN_A_TURN = STRIKES = ("kill in a turn", "power in a turn")
 AT_A_DELETION = "power at a deletion"
-"""Like the second of these, but the changes are counted from the next deletion of a log."""
+"""Like `POWER_IN_A_TURN`, but the changes are counted from the next deletion of a log."""
 FLIP_AT_A_CRASH = "bit flip at a crash"
 """Like a bit flip, but also in the producers' snapshots, and the broker stops immediately: by a
 kill, or by a power cut if `second` is 1."""
@@ -47,7 +47,7 @@ CLOCK, DISK_SLOW, BUSY, DESCRIPTORS, FLIP = MACHINE_FAULTS = (
     "bit flip",
 )
 """Temporary faults of one machine: its calendar is wrong, each sync takes long, each turn of its
-broker takes longer, files cannot be opened, a bit of an old segment reads wrong."""
+broker takes longer, files cannot be opened, or a bit of an old segment reads wrong."""
 
 DELETE_RECORDS, ADD_PARTITIONS, TOPIC_CONFIG = OPERATIONS = (
     "delete records",

@@ -142,8 +142,8 @@ def judge_writings(tally: Tally, evidence: Evidence) -> None:
 
 
 def forgiven(evidence: Evidence) -> dict[str, int]:
-    """Count the records that are missing and were allowed to be, by the acks that they were
-    written with."""
+    """Count the missing records whose loss was allowed, by the acks with which they were
+    written."""
     lost = {"acks=1": 0, "acks=0": 0}
     for writing in evidence.history.writings.values():
         truth = evidence.truths.get(writing.name)
@@ -303,7 +303,9 @@ def judge_group(tally: Tally, evidence: Evidence, group: str, topics: Iterable[s
 
 
 def _judge_commits(tally: Tally, evidence: Evidence, group: str) -> None:
-    """Judge acknowledged commits: no offset of a generation is beyond one of the next."""
+    """Judge acknowledged commits: no offset of a generation is beyond an offset of the next
+    generation.
+    """
     own = [commit for commit in evidence.history.commits if commit.group == group]
     furthest: dict[TopicPartition, int] = {}
     for commit in sorted(own, key=lambda commit: commit.generation):

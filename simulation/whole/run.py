@@ -1,4 +1,5 @@
-"""Makes one run of whole brokers: faults first, then quiet, in which everything must recover.
+"""Makes one run of whole brokers: first with faults, and then without faults, until everything has
+recovered.
 
 Brokers and clients are those that users run; loop, network, disks and metadata store are simulated.
 """
@@ -67,7 +68,7 @@ class Outcome(NamedTuple):
     steps: int
     digest: str
     story: str
-    excused: Mapping[str, int]  # by why: events that no broker could report
+    excused: Mapping[str, int]  # by reason: events that no broker could report
 
 
 class _Stage:

@@ -1,8 +1,8 @@
 """Implements asyncio's transport over one end of a simulated connection, like asyncio's own for
 sockets.
 
-Every call of the protocol is made in the context in which the connection was made: so no call is
-made after its process was killed, and after a pause all calls are late.
+Every call of the protocol is made in the context in which the connection was made. No call is
+therefore made after its process was killed, and after a pause all calls are late.
 """
 
 from __future__ import annotations

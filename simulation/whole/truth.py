@@ -13,7 +13,7 @@ from simulation.whole.history import Read, id_of
 
 
 class Truth:
-    """The contents of one partition. `flaws`: what no log may have."""
+    """The contents of one partition. `flaws`: errors that no log may have."""
 
     __slots__ = ("_hidden", "_open", "end", "flaws", "leader_epoch", "places", "records", "start")
 

@@ -44,7 +44,7 @@ class ClusterView:
         self.broker_id = broker_id
         self.has_peers = has_peers
         self.is_cluster_stopping = False
-        """Whether all brokers are being stopped, in which case losing other brokers is expected."""
+        """Whether all brokers are being stopped. If so, losing other brokers is expected."""
         self.image = ClusterImage.empty()
         """The brokers, topics and leaders as most recently described by the controller. Only
         `update` replaces the image."""

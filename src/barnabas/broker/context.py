@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.api import Api
 
 
-_LONGEST_NAME = 249  # the length of the longest topic name; client ids can have 32 KiB
+_LONGEST_NAME = 249  # the length of the longest topic name; client ids can be 32 KiB long
 
 
 class Context:
@@ -90,7 +90,7 @@ class Context:
         """Describe the request and its sender, for use as the cause of an event."""
         client = self.client
         principal = printable(str(client.principal)[:_LONGEST_NAME])
-        client_id = (self.client_id or "")[:_LONGEST_NAME]  # it is printed with escapes
+        client_id = (self.client_id or "")[:_LONGEST_NAME]  # escaped when it is printed
         return (
             f"{self.api.name} by principal {principal}, client id {client_id!r}, "
             f"host {client.address}"

@@ -1,10 +1,10 @@
 """Limits how many events clients can cause, because clients retry and may be hostile.
 
-A client retries whatever failed, and a hostile client can make up any number of names. For this
+A client retries a failed request, and a hostile client can make up any number of names. For this
 reason, each kind of occurrence is reported at most once a minute, in an event that contains the
 number of occurrences since the previous event. The number of events per minute is limited as well,
-both for each source and in total. Occurrences that did not cause an event are counted, and their
-number is reported as soon as anything occurs in the next minute.
+both for each source and in total. Occurrences that did not cause an event are counted. Their number
+is reported at the first occurrence in the next minute.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Reports when the broker's event loop is delayed, because no client gets a response during a delay
+"""Reports delays of the broker's event loop, because no client gets a response during a delay
 (IN-1).
 
-The delays are measured with a timer that fires four times a second, so turns of the event loop
-become no more expensive. The timer cannot tell what was running instead. For this reason, the
-report compares CPU time with wall time. If the loop is busy computing, it uses CPU time. A process
-that has been stopped, waits for a disk or gets no CPU does not use any.
+The delays are measured with a timer that fires four times a second, so that turns of the event loop
+do not become more expensive. The timer cannot tell what was running instead. For this reason, the
+report compares CPU time with wall time. A loop that is busy computing uses CPU time. A process that
+has been stopped, is waiting for a disk or is not being scheduled uses none.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class LoopDelays:
     __slots__ = ("_began", "_events", "_limit_ms", "_reports", "_timer")
 
     def __init__(self, events: EventLog, clock: Clock, limit_ms: int) -> None:
-        """Create an instance that does not measure yet. Delays of at least `limit_ms` are reported,
-        or none if it is 0.
+        """Create an instance that does not measure yet. Delays of at least `limit_ms` are reported.
+        If it is 0, no delays are reported.
         """
         self._events = events
         self._limit_ms = limit_ms

@@ -1,4 +1,4 @@
-"""Implements `barnabas server start`, which runs a broker in a process of its own.
+"""Implements `barnabas server start`, which runs a broker in its own process.
 
 When the broker is ready, the process prints a line on standard output. It logs to standard error,
 and stops cleanly on SIGTERM and SIGINT. To start faster, it imports only the modules that the
@@ -63,7 +63,7 @@ def run(
     """Serve requests until a signal arrives, and return the exit code.
 
     `started_at_s` is the time at which the process was started, in seconds of `time.monotonic`, and
-    is used for the ready line. `setup` is the security setup from which `config` was created; the
+    is used for the ready line. `setup` is the security setup from which `config` was created. The
     broker creates credentials for the users in it. If `log_file` is given, the log is written to it
     instead of standard error.
     """
@@ -183,7 +183,7 @@ async def _serve(
     setup: SecureSetup | None,
 ) -> int:
     loop = asyncio.get_running_loop()
-    gc.freeze()  # without collecting first, as most objects of modules are never freed
+    gc.freeze()  # without collecting first, because most objects of modules are never freed
     gc.enable()  # see `cli.main`
     stopping = asyncio.Event()
     seams = system_seams() if companion is None else interposed_seams()

@@ -53,7 +53,7 @@ class Node(NamedTuple):
     moves: DirectoryMoves
     fetch_sessions: FetchSessions
     fetch_max_bytes: int
-    """The most bytes of records that a Fetch response may contain (`fetch.max.bytes`, which cannot
+    """The maximum number of bytes of records in a Fetch response (`fetch.max.bytes`, which cannot
     be changed dynamically).
     """
     control: ControlPlane

@@ -1,4 +1,5 @@
-"""Defines the outcomes of a handler: a response, or an object that will produce the response later.
+"""Defines the outcomes of a handler. An outcome is a response, or an object that will produce the
+response later.
 
 Message    the response
 Staged     a batch was staged for the logs: the response is built once they are written
@@ -20,7 +21,7 @@ Later = Coroutine[Any, Any, Message | None]
 
 
 class Staged:
-    """A request whose first stage is complete, except that the logs have not been written."""
+    """A request whose first stage is complete except for writing the logs."""
 
     __slots__ = ()
 

@@ -5,9 +5,9 @@
     control     the controller's requests to this broker, and this broker's to the controller
     network     connections, and the node that handlers get
 
-Once a part has been constructed, nothing is assigned to it. Where two parts need each other, they
-are connected by a queue: `AlterPartitionQueue` connects the replicas and the controller, and the
-queue in `DirectoryFailures` serves the same purpose.
+Nothing is assigned to a part after it has been constructed. If two parts need each other, they are
+connected by a queue. `AlterPartitionQueue` connects the replicas and the controller, and so does
+the queue in `DirectoryFailures`.
 """
 
 from __future__ import annotations

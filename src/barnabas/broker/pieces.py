@@ -1,10 +1,10 @@
 """Splits the lists in a long request so that it becomes several short requests, and joins their
 responses.
 
-This is suitable for handlers that process every entry independently of the others. Between the
-pieces, the event loop serves other connections, but the next request on the same connection waits
-until the last piece is done. Nearly all requests fit into a single piece and are handled as they
-are.
+This is suitable for handlers that process each entry independently of all other entries. Between
+the pieces, the event loop serves other connections, but the next request on the same connection
+waits until the last piece is done. Nearly all requests fit into a single piece and are handled as
+they are.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def _with(message: M, name: str, entries: list[Any] | None) -> M:
 
 
 def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
-    """Return the total number of entries in these lists, or any number above `enough` if there are
-    more.
+    """Return the total number of entries in these lists. If there are more than `enough`, any
+    number above it may be returned.
     """
     entries = getattr(message, path[0])
     if entries is None:

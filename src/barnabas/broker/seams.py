@@ -36,7 +36,7 @@ class Seams(NamedTuple):
     random: Random
     files: Files
     bind: Callable[[Listener, int], list[socket.socket]]
-    """Returns the listening sockets for a listener with this backlog: see `listeners.bind`."""
+    """Returns the listening sockets for a listener with this backlog (see `listeners.bind`)."""
     boot_id: Callable[[], bytes]
     """Identifies the current boot of the machine. Empty if it is unknown."""
     threads: Callable[[], DiskThreads] = new_disk_threads

@@ -147,14 +147,15 @@ class Server:
     # --- start -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start the broker, and return when it serves requests. If it raises ConfigError or
+        """Start the broker, and return when it serves requests. When it raises ConfigError or
         OSError, everything has been released.
         """
         self.failure = asyncio.get_running_loop().create_future()
         try:
             self._bind()
             await self._bind_metrics()
-            # Check the clock before opening the logs: nothing may be removed by age after a jump.
+            # Check the clock before opening the logs, because nothing may be removed by age after a
+            # jump.
             self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
             # Open the logs with the defaults of the broker. LeaderAndIsr applies the topic configs
             # later.
@@ -339,7 +340,7 @@ class Server:
         cluster_id = self._logs.directories.cluster_id
         if store.was_new and cluster_id is not None:
             await store.close()
-            # Like Kafka (InconsistentClusterId), treat an empty tree as that of a different
+            # Like Kafka (InconsistentClusterId), treat an empty tree as the tree of a different
             # cluster. Otherwise, all logs would be stray, and topics with the same names could be
             # created again.
             raise ConfigError(
@@ -435,7 +436,7 @@ class Server:
     def _is_registered_in(self, image: ClusterImage) -> bool:
         """Return whether the controller has processed the current registration of this broker.
 
-        Metadata for an earlier registration was rejected; UpdateMetadata has no broker epochs.
+        Metadata for an earlier registration was rejected. UpdateMetadata has no broker epochs.
         """
         return self.broker_id in image.brokers
 
@@ -467,7 +468,9 @@ class Server:
     # --- stop ------------------------------------------------------------------------------------
 
     async def ends_with_all(self) -> None:
-        """Prepare for a stop of all brokers: leaderships stay, and lost brokers are not logged."""
+        """Prepare for all brokers being stopped. Leaderships are not moved, and lost brokers are
+        not logged.
+        """
         self._view.is_cluster_stopping = True
         await self.parts.control.controller.stop()
 

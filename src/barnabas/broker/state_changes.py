@@ -6,7 +6,7 @@
     [Partition t-0 broker=1] ISR updated to 1,2 and version updated to 7
     [Controller id=1] Updating assignment of partition t-0 from 1,2 to 3,2 ...
 
-Each partition has a line of its own, unless there are many partitions in a request.
+Each partition has its own line, unless a request contains many partitions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RoleChange(NamedTuple):
     previous_leader: int
     previous_epoch: int
     cause: str = ""
-    """Why the controller made this decision, if it stated the reason. The text has not been made
+    """The reason that the controller gave for this decision, if any. The text has not been made
     printable yet.
     """
 

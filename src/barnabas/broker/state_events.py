@@ -1,5 +1,5 @@
-"""Adds events about leaders, followers and ISRs, and logs them (`state_changes`). Every partition
-has an event of its own, even if many partitions share a line in the log.
+"""Adds events about leaders, followers and ISRs, and logs them (`state_changes`). Each partition
+has its own event, even if many partitions share a line in the log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_EVENTS = 250
-"""The largest number of partitions in one decision that have events of their own."""
+"""The maximum number of partitions in one decision that get their own events."""
 
 
 class IsrUpdate(NamedTuple):
@@ -71,7 +71,7 @@ def report(
     items: Sequence[T],
     event_of: Callable[[T], Event],
 ) -> None:
-    """Log the lines about the items of a single decision, and add events that say the same."""
+    """Log the lines about the items of a single decision, and add events with the same content."""
     for line in lines:
         log.info("%s", line)
     # A decision about ten thousand partitions must neither displace all other events nor block the

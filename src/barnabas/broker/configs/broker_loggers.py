@@ -39,7 +39,7 @@ def effective_levels() -> dict[str, str]:
 
 
 def own_levels() -> dict[str, str]:
-    """Return the levels of the loggers that have a level of their own."""
+    """Return the level of each logger whose level is set on the logger itself."""
     levels = {name: _logger(name).level for name in logger_names()}
     return {name: _level(level) for name, level in levels.items() if level}
 
@@ -69,7 +69,7 @@ def level_edit(changes: Sequence[Change]) -> Edit:
                 wanted.pop(name, None)
             elif value is None or value not in LEVELS:
                 raise InvalidConfig(
-                    f"Cannot set the log level of {name} to {value}: must be one of "
+                    f"Cannot set the log level of {name} to {value}: it must be one of "
                     f"{', '.join(LEVELS)}"
                 )
             else:

@@ -2,7 +2,7 @@
 
 AlterConfigs replaces all settings. IncrementalAlterConfigs sets and deletes individual settings,
 and adds or removes items of a list (KIP-339). An item that is already in the list is not added
-again. If the list has not been set, it starts from Kafka's default and not from the broker's
+again. If the list has not been set, the edit starts from Kafka's default instead of the broker's
 setting.
 """
 
@@ -93,7 +93,7 @@ def _refuse_malformed(changes: Iterable[Change]) -> None:
     seen: set[str] = set()
     for name, operation, value in changes:
         if name in seen:
-            raise InvalidRequest(f"{name} is given more than once; give it once")
+            raise InvalidRequest(f"{name} is given more than once; specify it only once")
         seen.add(name)
         if operation not in Operation.__members__.values():
             raise InvalidRequest(

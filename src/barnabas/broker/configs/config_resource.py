@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ResourceKind(IntEnum):
-    """The config resource types that are supported, with their codes in Kafka."""
+    """The supported types of config resources, with the codes that Kafka uses for them."""
 
     TOPIC = 2
     BROKER = 4
@@ -72,7 +72,7 @@ async def alter_all(
             # As in Kafka, if a resource is listed twice, both alterations are rejected because it
             # is unclear which was intended.
             if times[each.kind, each.name] > 1:
-                raise InvalidRequest(f"{each.name!r} is listed more than once; list it once")
+                raise InvalidRequest(f"{each.name!r} is listed more than once; list it only once")
             await _alter(context, each, validate_only)
         except KafkaError as error:
             code, message = error.code, str(error)
@@ -85,7 +85,9 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
     if wanted.kind == ResourceKind.TOPIC:
         # An empty name refers to all brokers (KIP-226).
         if not name:
-            raise InvalidRequest("a topic name is missing; there are no configs for all topics")
+            raise InvalidRequest(
+                "the topic name is missing; configs cannot be set for all topics at once"
+            )
         if not context.is_allowed(name):
             raise TopicAuthorizationFailed(f"not allowed to alter the configs of {name}")
         edit = wanted.edit(_topic_key)

@@ -1,7 +1,8 @@
 """Checks which broker settings may be changed at run time, and logs the changes.
 
-A request to change any other setting is rejected. If the metadata tree contains such a setting
-because someone edited it by hand or another version wrote it, it is logged and ignored.
+A request to change any other setting is rejected. The metadata tree may still contain such a
+setting, because someone edited the tree by hand or another version of the broker wrote it. The
+setting is then logged and ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_change(name: str, text: str, is_for_all: bool) -> None:
-    """Raise InvalidConfig if the setting is unknown, and InvalidRequest if it is read-only.
+    """Raise InvalidConfig if the setting is unknown, or InvalidRequest if it is read-only.
 
     Also raises InvalidConfig for a security setting that would have no effect (SE-6).
     """
@@ -40,7 +41,9 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return the broker settings in the tree that cannot be used, each with the reason."""
+    """Return the broker settings in the tree that cannot be used, and the reason for each of
+    them.
+    """
     reasons = {}
     for name, text in stored.items():
         try:
@@ -65,8 +68,8 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, st
 def in_question(
     current: Mapping[str, str], wanted: Mapping[str, str], useless: Container[str]
 ) -> dict[str, str]:
-    """Return the settings that must be validated for a request: all except unusable ones that it
-    leaves unchanged.
+    """Return the settings that must be validated for a request. Only unusable settings that the
+    request leaves unchanged are skipped.
     """
     return {
         name: text

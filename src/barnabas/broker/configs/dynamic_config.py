@@ -3,7 +3,7 @@
     request -> edit the node's settings -> check -> commit them with a change node
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
-When a client changes a setting, its request waits until this broker has applied the change; the
+When a client changes a setting, its request waits until this broker has applied the change. The
 other brokers are notified by their watches. A change node only names the entity whose settings must
 be read again. It does not contain the settings, so change nodes can be processed in any order or
 skipped. Each node is removed a quarter of an hour after it was first seen. If the session ends
@@ -75,7 +75,7 @@ _log = logging.getLogger(__name__)
 
 _CHANGES_KEPT_MS = 15 * 60 * 1000
 _MOST_SKIPPED = 10_000
-_ATTEMPTS = 10  # if other writers keep changing the node
+_ATTEMPTS = 10  # to write a node that others keep changing
 
 _LOG_LEVEL = "barnabas.log.level"
 _LEVELS = {

@@ -1,4 +1,4 @@
-"""Determines effective configs and their sources, for DescribeConfigs and CreateTopics.
+"""Determines effective configs and their sources for the DescribeConfigs and CreateTopics requests.
 
 Every place where a value is set is listed as a synonym, in descending order of precedence
 (KIP-226):
@@ -108,7 +108,7 @@ def cluster_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synonym]:
-    """Return every place where this broker key, or an equivalent key, is set."""
+    """Return every place where this broker key or an equivalent key is set."""
     names = _names_of(name)
     found = [
         Synonym(each, None if is_sensitive else texts[each], source)
@@ -130,8 +130,8 @@ def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synon
 
 
 def _names_of(name: str) -> tuple[str, ...]:
-    """Return the names under which a broker key can be set, highest precedence first. Nearly all
-    keys have only one.
+    """Return the names under which a broker key can be set, in descending order of precedence.
+    Nearly all keys have only one name.
     """
     if name.startswith("listener.name."):
         return (name, name.split(".", 3)[-1])

@@ -30,6 +30,6 @@ def writes_isrs(version: str) -> bool:
     if found is None:
         raise ConfigError(f"{NAME}={version}: expected a version of Kafka, such as 3.9 or 2.6-IV0")
     major, minor, step = found.groups()
-    # Kafka 2.6 does not support AlterPartition, so during a rolling upgrade from it the leaders
-    # write the nodes.
+    # Kafka 2.6 does not support AlterPartition, so the leaders write the nodes during a rolling
+    # upgrade from 2.6.
     return (int(major), int(minor), _LAST if step is None else int(step)) < _ALTER_PARTITION

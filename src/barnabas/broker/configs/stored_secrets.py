@@ -31,7 +31,7 @@ _OLD_SECRET: Final = "password.encoder.old.secret"
 
 
 class Opened(NamedTuple):
-    """The settings of a node that could be read, and the reasons why the others could not."""
+    """The settings of a node that could be read, and the reason for each that could not be read."""
 
     settings: dict[str, str]
     unreadable: dict[str, str]
@@ -69,8 +69,8 @@ class StoredSecrets:
         """Return the settings as they are stored. Secrets that have not changed since `current` are
         not encrypted again.
 
-        Like Kafka, raises InvalidConfig if the settings include a secret but no encoder password is
-        configured.
+        Raises InvalidConfig, as Kafka does, if the settings include a secret but no encoder
+        password is configured.
         """
         settings = {}
         for name, text in wanted.items():
@@ -127,8 +127,8 @@ async def with_stored_settings(
     """Return the configuration with this broker's stored settings. Needed before its listeners are
     created.
 
-    A keystore password may be stored only in the metadata tree. Unusable settings are ignored here;
-    they are logged later.
+    A keystore password may be stored only in the metadata tree. Unusable settings are ignored here
+    and logged later.
     """
     from barnabas.broker.configs.config_rules import usable
 

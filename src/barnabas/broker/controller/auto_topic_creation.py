@@ -1,9 +1,9 @@
 """Creates missing topics automatically when a client refers to them (TP-6).
 
 Automatic creation requires `auto.create.topics.enable`, and uses `num.partitions` and
-`default.replication.factor`. All topics that are missing in a request are created together and
+`default.replication.factor`. All missing topics that a request names are created together and
 charged to the client's controller mutation quota. The internal topics are created by the
-coordinators: see `broker.coordinator.internal_topics`.
+coordinators (see `broker.coordinator.internal_topics`).
 """
 
 from __future__ import annotations

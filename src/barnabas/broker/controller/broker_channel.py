@@ -87,14 +87,14 @@ class BrokerChannel:
         self._task.add_done_callback(self._on_ended)
 
     def send(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Send the request after all earlier ones. `image` is the state of the cluster once it has
-        been applied.
+        """Send the request after all earlier ones. `image` is the state of the cluster once the
+        request has been applied.
         """
         self._backlog.add(request, image)
         self._due.set()
 
     def close(self) -> None:
-        """Stop sending. If a request is in flight, it may still reach the broker."""
+        """Stop sending. A request that is already in flight may still reach the broker."""
         self._task.cancel()
         self._backlog.clear()
         if self._connection is not None:
@@ -118,8 +118,8 @@ class BrokerChannel:
                     self._backlog.clear()
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
-                    # The metadata store will report the new registration as well, which closes this
-                    # channel.
+                    # The metadata store will report the new registration too, and this channel is
+                    # then closed.
                     _log.info("%s has re-registered: %s", self, error)
                     self._backlog.clear()
                 else:
@@ -127,7 +127,7 @@ class BrokerChannel:
                     self._answered(self.broker.broker_id, pending.request, codes)
 
     async def _answer_to(self, pending: PendingRequest) -> Codes:
-        """Retry until the broker responds, and return the response. Raises the errors that end the
+        """Retry until the broker responds, and return the response. Raises any error that ends the
         channel.
         """
         backoff_s = _BACKOFF_S

@@ -64,7 +64,7 @@ class BrokerChannels:
         self.versions: dict[int, tuple[int, Versions]] = {}
         """The ApiVersions responses by broker id, each with the broker epoch that it applies to.
 
-        Like the connections, they are kept beyond the end of a term.
+        Like the connections, they are kept when a term ends.
         """
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
@@ -127,7 +127,7 @@ class BrokerChannels:
             except OSError as error:
                 # If a log cannot be created or removed, only the replica concerned fails.
                 _log.error("%s failed: %s", type(part).__name__, error)
-                # In that case it is unknown what this broker hosts, as it would be for a remote
+                # It is then unknown which replicas this broker hosts, as it would be for a remote
                 # broker.
                 codes = {} if isinstance(part, LeaderAndIsr) else None
             # UpdateMetadata has no error codes per partition.

@@ -62,4 +62,4 @@ class ControllerContext(NamedTuple):
     unclean_elections: Counter
     events: EventLog
     causes: TopicCauses
-    """The requests that caused the topic changes of this broker."""
+    """The requests that caused this broker's topic changes."""

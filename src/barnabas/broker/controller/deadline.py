@@ -28,8 +28,8 @@ async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     task.add_done_callback(retrieve_error)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
-        # Do not use `wait_for`: its error and its frame would reference each other. Only the
-        # garbage collector could free this cycle, which would keep the whole request alive.
+        # Do not use `wait_for`, because its error and its frame would reference each other. Only
+        # the garbage collector could free this cycle, which would keep the whole request alive.
         async with asyncio.timeout(waits_ms / 1000):
             return await shielded(task)
     except TimeoutError:

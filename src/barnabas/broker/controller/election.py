@@ -7,8 +7,8 @@
 Among the brokers that share a metadata store, the controller is the broker that created
 `/controller`. The other brokers watch that node and try to create it when it has been deleted. Any
 error ends the entire term (`ControllerTerm`). The next term, on this broker or another one, begins
-by reading the whole state. When a session expires, all its state is dropped, and the broker
-registers again under a new broker epoch.
+by reading the whole state. When a broker's session expires, the broker drops all the state of that
+session and registers again under a new broker epoch.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class ControllerElection:
         self._registered(registered.epoch)
 
     async def withdraw_loss_warning(self) -> None:
-        """Withdraw from this registration the warning that records may have been lost."""
+        """Clear this registration's warning that records may have been lost."""
         assert self._broker is not None
         self._broker = self._broker._replace(may_have_lost=False)
         data = layout.encode_broker(self._broker, self._clock.wall_ms())
@@ -351,7 +351,7 @@ def _is_doubtful(error: Exception) -> bool:
 
 
 class Previous(NamedTuple):
-    """Holds the facts that this broker knows about the last controller."""
+    """Holds what this broker knows about the last controller."""
 
     broker_id: int = UNKNOWN
     broker_epoch: int = UNKNOWN

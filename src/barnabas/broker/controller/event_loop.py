@@ -76,8 +76,8 @@ _WATCHED = (
 )
 
 _MAX_ATTEMPTS = 5
-"""How many times a decision is attempted. A writer that conflicts with it more often than this is
-not a leader that is changing its ISR.
+"""How many times a decision is attempted. If more attempts than this conflict with another writer,
+that writer cannot be a leader that is changing its ISR.
 """
 
 _Outcome = tuple[object, KafkaError | None]
@@ -393,11 +393,11 @@ class ControllerTerm:
                 )
 
     async def _read_isrs_without(self, gone: Set[int]) -> None:
-        """Read the ISRs that may include a replica on one of these brokers although it is not in
-        the ISR in the image.
+        """Read the ISRs to which a leader may have added a replica on one of these brokers without
+        the image showing it.
 
-        A leader may have added such a replica and not have announced it yet (RE-9). Without this
-        step, the replica would remain in the ISR even if it had lost records.
+        A leader announces such a change only after making it (RE-9). Without this step, the replica
+        would remain in the ISR even if it had lost records.
         """
         names = [
             TopicPartition(topic.name, number)
@@ -583,7 +583,9 @@ class ControllerTerm:
         return None
 
     async def _caught_up(self, decision: Decision) -> bool:
-        """Read the state nodes of the failed commit again; return whether any had changed."""
+        """Read the state nodes of the failed commit again, and return whether any of them had
+        changed.
+        """
         names = isr_notifications.states_written(decision.operations)
         states = await isr_notifications.read_states(self._context.store, names)
         return self._machine.states_read(states)

@@ -28,7 +28,7 @@ Reports = dict[tuple[int, int], dict[TopicPartition, bool]]
 
 
 class Request(NamedTuple):
-    """A request that the machine decides. `answer` receives the response."""
+    """A request that the machine has to decide on. `answer` receives the response."""
 
     decide: Callable[[Controller], tuple[Decision, Any]]
     answer: asyncio.Future[Any]

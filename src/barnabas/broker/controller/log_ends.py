@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_VERSION = 12  # the first with diverging epochs and the last with topic names
+_VERSION = 12  # the first with diverging epochs, the last with topic names
 _ANY_REPLICA = -2
 _BEYOND_ALL = 2**62
 _PARTITIONS_AT_ONCE = 4000
@@ -44,7 +44,7 @@ LogEnds = Mapping[TopicPartition, Mapping[int, LogEnd]]
 
 
 class LogEndQuery:
-    """Queries log ends until all of them are known. A term runs only one query at a time."""
+    """Queries log ends until they are all known. A term runs only one query at a time."""
 
     __slots__ = ("_answered", "_peers", "_task", "_timeout_ms", "_unknown")
 

@@ -176,8 +176,8 @@ async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
     """Return the controller epoch if the tree names this broker as the controller,
     otherwise None.
     """
-    # Read the epoch first: the controller that is read afterwards was elected in that epoch or a
-    # later one.
+    # Read the epoch first, so that the controller that is read afterwards was elected in that epoch
+    # or a later one.
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     node = await store.read(layout.CONTROLLER)
     if epoch is None or node is None or not is_own(store, node, broker_id):

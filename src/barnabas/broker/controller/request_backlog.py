@@ -28,7 +28,7 @@ from barnabas.cluster.image import ClusterImage, TopicImage
 from barnabas.types import TopicPartition
 
 MERGED_AT = 64
-"""The number of queued requests at which they are merged.
+"""The number of queued requests at which the requests are merged.
 
 After a merge, the limit is raised to at least twice the number of requests that remain.
 """
@@ -157,7 +157,9 @@ def _update(
 
 
 def _cause(state: PartitionState, before: PartitionState | None) -> str:
-    """Return why the current leader epoch began, which may be recorded only in an earlier state."""
+    """Return why the current leader epoch began. The reason may be recorded only in an earlier
+    state.
+    """
     if before is None or before.partition.leader_epoch != state.partition.leader_epoch:
         return state.cause
     return before.cause
@@ -166,8 +168,8 @@ def _cause(state: PartitionState, before: PartitionState | None) -> str:
 def _roles(
     requests: Sequence[PendingRequest],
 ) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, _Stop]]:
-    """Return the partitions that the broker must host after all requests, and those that it must
-    stop first.
+    """Return the partitions that the broker must host after all requests, and the partitions that
+    it must stop first.
     """
     hosted: dict[TopicPartition, PartitionState] = {}
     stopped: dict[TopicPartition, _Stop] = {}

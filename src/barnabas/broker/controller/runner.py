@@ -53,7 +53,7 @@ _RETRY_S = 1.0
 
 
 def _ignore(broker_epoch: int) -> None:
-    """Do nothing; this is the default callback."""
+    """Do nothing. This is the default callback."""
 
 
 class ControllerRunner:
@@ -213,7 +213,7 @@ class ControllerRunner:
         await self._election.stop()
 
     async def withdraw_loss_warning(self) -> None:
-        """Withdraw the warning that this broker may have lost records in an unclean shutdown
+        """Clear the warning that this broker may have lost records in an unclean shutdown
         (KIP-966).
 
         No partition depends on those records any longer, so the next controller must not act on the
@@ -268,10 +268,10 @@ class ControllerRunner:
         return await self._topics.create(topics, validate_only=validate_only)
 
     async def auto_create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | KafkaError]:
-        """Create topics, which works on any broker, and return once this broker knows them.
+        """Create topics, and return once this broker knows them. This works on any broker.
 
-        This works like `create_topics`, except that it fails with KafkaStorageError for a topic if
-        there are stray logs with its name.
+        Unlike in `create_topics`, a topic fails with KafkaStorageError if there are stray logs with
+        its name.
         """
         refused = {each.name: self._strays.refusal(each.name) for each in topics}
         free = [each for each in topics if refused[each.name] is None]

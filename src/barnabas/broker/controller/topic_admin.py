@@ -87,7 +87,7 @@ class TopicAdmin:
         return outcomes
 
     async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
-        """Create topics as `create` does, but on a broker that need not be the controller.
+        """Create topics as `create` does, but on any broker.
 
         Each topic is returned once this broker knows its leaders. If that takes more than half a
         minute, LeaderNotAvailable is returned instead.

@@ -1,10 +1,10 @@
 """Remembers which request caused this broker to change a topic, until the controller reports it
 (IN-1).
 
-A change passes through the metadata store: the handler of a request writes the change, and the
+A change passes through the metadata store, where the handler of a request writes the change and the
 controller reads it when its watch fires. The cause is therefore stored under a key that is unique
-to the change and that both of them can derive. If a change was written by another broker or by a
-tool, its cause is unknown, and the controller does not guess.
+to the change and that both the handler and the controller can derive. If a change was written by
+another broker or by a tool, its cause is unknown, and the controller does not guess.
 """
 
 from __future__ import annotations

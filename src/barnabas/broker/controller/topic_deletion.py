@@ -2,8 +2,8 @@
 for them.
 
 The nodes of a topic are removed once all brokers have confirmed that their replicas are deleted. If
-a broker or log directory has failed, this is delayed until it is back, and the topic name remains
-in use in the meantime.
+a broker or log directory has failed, the removal is delayed until it is back. Until then, the topic
+name remains in use.
 """
 
 from __future__ import annotations

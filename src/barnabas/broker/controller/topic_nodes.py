@@ -108,7 +108,7 @@ class TopicNodes:
         return await load_configs_of(self._store, names)
 
     async def paths_of(self, names: Sequence[str]) -> list[str]:
-        """Return all existing nodes of these topics, in the order for deleting them.
+        """Return all existing nodes of these topics in the order in which they must be deleted.
 
         The nodes of the topics and partitions come first, followed by the configs and finally the
         deletion requests.
@@ -138,7 +138,7 @@ class TopicNodes:
         """Read the nodes of these topics, and assign ids to topics that have none because Kafka
         created them before 2.8 (KIP-516).
 
-        `ids` is keyed by name; the id of an unknown topic is None. If an old Kafka tool has
+        `ids` is keyed by name. The id of an unknown topic is None. If an old Kafka tool has
         rewritten the node of a known topic and dropped the id, the topic keeps its id, because its
         logs would not match a new id.
         """

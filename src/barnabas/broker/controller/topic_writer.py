@@ -57,7 +57,7 @@ class Growth(NamedTuple):
     added: Assignment
 
 
-_READS = 3  # attempts to remove the rest of a deleted topic before creating one of that name
+_READS = 3  # attempts to remove the rest of a deleted topic before its name is used again
 
 
 class TopicWriter:

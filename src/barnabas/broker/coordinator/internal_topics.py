@@ -1,6 +1,6 @@
 """Creates an internal topic of a coordinator when a client first needs it (TP-8).
 
-Any broker can create internal topics, so clients need not contact the controller.
+Any broker can create internal topics, so clients do not have to contact the controller.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class InternalTopics:
         """
         self._create_topics = create_topics
         self._making: dict[str, asyncio.Task[None]] = {}
-        self._refused: dict[str, str] = {}  # the last one logged: clients ask every second
+        self._refused: dict[str, str] = {}  # the last one logged, because clients ask every second
 
     async def make(
         self, name: str, config: BrokerConfig, charge: Callable[[int], None], origin: str
     ) -> None:
-        """Wait until the topic exists. If it cannot be created, raises CoordinatorNotAvailable with
-        the reason.
+        """Wait until the topic exists. Raises CoordinatorNotAvailable, with the reason, if the
+        topic cannot be created.
 
         `charge` is called with the number of partitions if it is this call that creates the topic.
         `origin` describes the request that needs the topic.
@@ -119,8 +119,8 @@ def _origin(config: BrokerConfig, key: str) -> str:
 
 
 def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
-    """Return the reason. If there are too few brokers for the replication factor, it names the
-    setting.
+    """Return the reason. It names the setting if there are too few brokers for the replication
+    factor.
     """
     if not isinstance(outcome, InvalidReplicationFactor):
         return str(outcome)

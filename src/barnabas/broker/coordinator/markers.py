@@ -1,11 +1,12 @@
 """Writes the markers of a transaction to all of its partitions, and retries until all have been
 written.
 
-Once the outcome of a transaction has been decided, the control batches are written (KIP-98): by
-`marker_append` on this broker, and through `marker_channel` on other brokers. Each marker that has
-been written is reported to the transactions machine, which completes the transaction after the last
-one. A marker that failed is retried for as long as this broker coordinates the transaction. After a
-crash, the next coordinator sends all markers again, and duplicate markers have no effect.
+Once the outcome of a transaction has been decided, the control batches are written by
+`marker_append` on this broker and through `marker_channel` on other brokers (KIP-98). Each marker
+that has been written is reported to the transactions machine, which completes the transaction after
+the last one. A marker that failed is retried for as long as this broker coordinates the
+transaction. After a crash, the next coordinator sends all markers again, and duplicate markers have
+no effect.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class PendingReply(Staged):
         if self._offset <= self._replica.high_watermark:
             return message
         try:
-            # offsets.commit.timeout.ms: the outcome of the commit is open, because its records
+            # offsets.commit.timeout.ms: the outcome of the commit is not known, because its records
             # remain in the log.
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self._replica.wait_for(self._offset)

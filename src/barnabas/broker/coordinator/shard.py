@@ -3,7 +3,7 @@
     decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
 A decision is appended before it is applied, so if the append fails, nothing has changed. If this
-broker loses the leadership or the disk, the whole shard is dropped: all waiting requests are
+broker loses the leadership or the disk, the whole shard is dropped. All waiting requests are then
 answered with NOT_COORDINATOR, and the next leader reads the partition from the beginning.
 """
 
@@ -125,7 +125,7 @@ class Shard(Generic[M]):
         self._failed = failed
         self._next_ticket = 0
         self._owed: dict[int, PendingReply] = {}
-        self._visible_from = replica.log.log_end_offset  # all that was applied is below this offset
+        self._visible_from = replica.log.log_end_offset  # everything applied is below this offset
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
 
@@ -297,8 +297,8 @@ class Shard(Generic[M]):
 def _only_forgets(decision: Decision) -> bool:
     """Return whether the decision does nothing but remove offsets, and answers no request.
 
-    As in Kafka, such a decision is allowed even if there are too few in-sync replicas. Otherwise
-    the offsets of a deleted topic might never be removed, and losing a tombstone does no harm.
+    As in Kafka, such a decision is allowed even if there are too few in-sync replicas. Otherwise,
+    the offsets of a deleted topic might never be removed. Losing a tombstone does no harm.
     """
     return not decision.replies and all(
         value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)

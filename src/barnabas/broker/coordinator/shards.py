@@ -1,4 +1,5 @@
-"""Manages the shards of a coordinator, one for each partition of its topic that this broker leads.
+"""Manages a coordinator's shards, one for each partition of the coordinator's topic that this
+broker leads.
 
 A shard is created when the broker becomes the leader of the partition, and dropped when it is no
 longer the leader. First, the partition must be loaded, that is, read from the beginning in slices.
@@ -139,7 +140,9 @@ class Shards(Generic[M]):
             self._loader = asyncio.get_running_loop().create_task(self._load())
 
     def drop(self, partition: int) -> None:
-        """Drop the partition, because this broker no longer leads it or its log is offline."""
+        """Drop the partition, because this broker no longer leads it or because its log is
+        offline.
+        """
         shard = self._loaded.pop(partition, None)
         if shard is not None:
             shard.drop()

@@ -103,7 +103,7 @@ class ShardClock(Protocol):
         ...
 
     def trusted_wall_ms(self) -> int | None:
-        """Return the wall time to use when removing by age, or None as long as nothing may be
-        removed by age.
+        """Return the wall time to use when removing by age, or None if nothing may be removed by
+        age yet.
         """
         ...

@@ -49,9 +49,7 @@ _PASSING = (
 
 
 class Verification:
-    """Asks the coordinator on this broker, or uses the responses of a coordinator on another
-    broker.
-    """
+    """Asks the coordinator on this broker, or uses the responses of a remote coordinator."""
 
     __slots__ = ("_config", "_coordinators", "_replicas", "_verifier")
 
@@ -80,14 +78,12 @@ class Verification:
     def check_open(
         self, replica: Replica, batch: TransactionalBatch, *, knows_abortable: bool
     ) -> None:
-        """Check that the producer has an open transaction in this partition, or may start one.
-
-        Whether it may start one is decided by the transaction coordinator. Raises the error to
-        return to the producer.
+        """Check that the producer has an open transaction in this partition, or that the
+        transaction coordinator allows it to start one. Raises the error to return to the producer.
 
         Call this immediately before the append. If `knows_abortable`, the producer gets
         TRANSACTION_ABORTABLE, otherwise INVALID_TXN_STATE. A temporary error is converted to
-        NOT_ENOUGH_REPLICAS, after which every producer retries.
+        NOT_ENOUGH_REPLICAS, because every producer retries after that error.
         """
         # This is the fast path for all batches except the first batch of a transaction in a
         # partition.

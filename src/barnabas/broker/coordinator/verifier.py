@@ -2,10 +2,9 @@
 
     unverified -> guard set -> AddPartitionsToTxn (verify only) -> answer kept -> append takes it
 
-Invariant: a response is valid only as long as its guard is set. If a marker is written in the
-meantime, it removes the guard, because the response concerned the transaction that has just ended.
-The append uses up the response. For later batches, it is sufficient that the log contains the open
-transaction.
+Invariant: a response is valid only as long as its guard is set. Writing a marker removes the guard,
+because the marker ends the transaction to which the response applies. The append uses up the
+response. For later batches, it is sufficient that the log contains the open transaction.
 """
 
 from __future__ import annotations
@@ -63,9 +62,7 @@ def batches_of(
 
 
 class _Guard:
-    """Holds the response about one producer in one partition until a marker or an append removes
-    it.
-    """
+    """Holds the response for a producer in a partition until a marker or an append removes it."""
 
     __slots__ = ("batch", "code")
 
@@ -140,7 +137,7 @@ class Verifier(ReplicaListener):
                 _VERSION,
             )
         except (Unreachable, UnsupportedVersion, CorruptData):
-            return {}  # it is not known, so the producer retries
+            return {}  # the answer is not known, so the producer retries
         response = cast(AddPartitionsToTxnResponse, answer)
         return {
             (topic.name, each.partition_index): each.partition_error_code

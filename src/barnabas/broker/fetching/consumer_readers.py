@@ -88,8 +88,8 @@ class RackReader(ConsumerReader):
                           log end, the consumer waits; beyond the end, OFFSET_OUT_OF_RANGE sends
                           the consumer to the leader
 
-    Every follower serves such consumers, whatever its own selector is, because the setting reaches
-    brokers at different times during a rolling change.
+    Every follower serves such consumers regardless of its own selector, because during a rolling
+    change the setting reaches the brokers at different times.
     """
 
     __slots__ = ("_rack", "_selects")

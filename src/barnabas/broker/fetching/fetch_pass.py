@@ -83,7 +83,7 @@ class FetchPass:
         self.has_error = False
         """Whether any row is an error."""
         self.must_answer_now = False
-        """Whether some row must be sent without waiting for more bytes although it is not an error,
+        """Whether some row that is not an error must be sent without waiting for more bytes,
         because it contains a diverging epoch or a preferred replica.
         """
         self.rows: list[Row] = []
@@ -217,7 +217,8 @@ class FetchPass:
         return data
 
     def _current_leader(self, topic: str, partition: int) -> LeaderIdAndEpoch:
-        """Return the current leader, so that the client need not send a Metadata request (KIP-951).
+        """Return the current leader, so that the client does not have to send a Metadata request
+        (KIP-951).
 
         The local replica learns about a new leader earlier than the metadata image, which could
         send the client back to this broker.

@@ -8,7 +8,7 @@ probes.
     FollowerReader    >= 0         the leader                     the log end (RE-5, RE-7)
     EndProbe          -2           any replica                    the log end
 
-A reader decides who may read, from which replica and up to which offset, and how the read affects
+A reader decides who may read, from which replica and up to which offset, and how reading affects
 the partition. `FetchPass` manages the rows, the limits and the slices. Each reader serves a single
 request, which may read several times.
 
@@ -48,7 +48,7 @@ DIVERGING_EPOCHS = 12
 
 
 class Row:
-    """The response for one partition, with the offsets of its log at the time it was read."""
+    """The response for one partition, with the offsets of its log at the time when it was read."""
 
     __slots__ = (
         "data",
@@ -155,7 +155,7 @@ class FetchReader(Protocol):
     """
 
     references: int
-    """How many partitions of the current topic there are. The authorizer logs this number."""
+    """The number of partitions of the current topic. The authorizer logs this number."""
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         """Return the replica to be read.
@@ -225,8 +225,8 @@ class TopicReader:
 
 
 def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
-    """Return the point at which the client's log has diverged, so that it can truncate (KIP-595),
-    or None.
+    """Return the point at which the client's log has diverged, or None. The client truncates its
+    log at this point (KIP-595).
     """
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)

@@ -117,8 +117,8 @@ class FollowerReader:
             self._throttle.record(self._throttled_bytes, self._now_ms)
 
     def look_again(self) -> None:
-        # The first read has recorded the offsets. If they were recorded again, that would look like
-        # another request and distort the lag measurement (RE-8).
+        # The first read has recorded the offsets. Recording them again would look like another
+        # request and distort the lag measurement (RE-8).
         self._counts = False
         self._is_allowed = None
         self._now_ms = self._context.node.clock.monotonic_ms()

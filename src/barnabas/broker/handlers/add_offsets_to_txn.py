@@ -33,7 +33,7 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
         # checked here too, so that the producer fails before it sends anything.
         if not context.allowed_to(Operation.READ, ResourceType.GROUP, group):
             raise GroupAuthorizationFailed
-        # As in Kafka, check authorization first; the coordinator rejects an empty id.
+        # As in Kafka, check authorization first. The coordinator rejects an empty id.
         if not name:
             raise InvalidRequest
         if GROUP_TOPIC not in context.node.image.topics:

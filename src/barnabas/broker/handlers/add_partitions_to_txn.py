@@ -2,8 +2,8 @@
 
 Either all partitions are added or none. If one of them is unknown or not authorized, the others
 fail with OPERATION_NOT_ATTEMPTED. From version 4 on, brokers also send this request, in order to
-verify the batches of a producer (KIP-890). Their requests can contain several transactions, each of
-which gets its own result.
+verify the batches of a producer (KIP-890). Their requests can contain several transactions, and
+each transaction gets its own result.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 from barnabas.types import TopicPartition
 
-_BROKERS = 4  # the first version that brokers, not clients, send
+_BROKERS = 4  # the first version that brokers send
 
 
 _LISTS_OF_CLIENT = Lists(
@@ -119,21 +119,23 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
 
 
 def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[str]:
-    """Return the topics that the client may not write to. For a broker, there are none."""
+    """Return the topics that the client may not write to. If the client is a broker, the result is
+    empty.
+    """
     if context.version >= _BROKERS:
         return set()
     return {
         name
         for name, times in Counter(one.topic for one in partitions).items()
-        # Like Kafka, reject internal topics: clients cannot write to them in a transaction.
+        # Like Kafka, reject internal topics, because clients cannot write to them in a transaction.
         if name in INTERNAL_TOPICS
         or not context.allowed_to(Operation.WRITE, ResourceType.TOPIC, name, times)
     }
 
 
 def _refusal(context: Context, topic_partition: TopicPartition, forbidden: set[str]) -> int:
-    """Return the error code if the client may not add the partition to a transaction;
-    otherwise 0.
+    """Return the error code if the client may not add the partition to a transaction, and 0
+    otherwise.
     """
     name, partition = topic_partition
     if name in forbidden:

@@ -27,12 +27,12 @@ def handle(context: Context, request: AlterPartitionRequest) -> Outcome:
 async def alter(
     controller: ControllerRunner, request: AlterPartitionRequest, version: int
 ) -> AlterPartitionResponse:
-    """Return the controller's response, or the error with which the whole request is rejected."""
+    """Return the controller's response, or the error if the whole request is rejected."""
     try:
         image = controller.image
         sender = image.brokers.get(request.broker_id)
-        # Reject a proposal that was made before its sender restarted (KIP-497). The log with which
-        # the sender compared its followers may have been truncated since then.
+        # Reject a proposal that was made before its sender restarted (KIP-497). The sender compared
+        # its followers with its log, and that log may have been truncated since then.
         if sender is None or sender.epoch != request.broker_epoch:
             return AlterPartitionResponse(error_code=StaleBrokerEpoch.code)
         proposals = proposals_of(request, version, image)

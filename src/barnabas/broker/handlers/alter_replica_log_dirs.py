@@ -2,7 +2,7 @@
 
 The response says which moves have started. Their progress is reported by DescribeLogDirs. A replica
 that is already in the target directory is not moved. If this broker does not host the replica, the
-response is REPLICA_NOT_AVAILABLE, but if the replica is created later, it is placed in that
+response is REPLICA_NOT_AVAILABLE. If the replica is created later, it is placed in the requested
 directory.
 """
 

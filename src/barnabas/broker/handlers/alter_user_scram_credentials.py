@@ -25,7 +25,7 @@ def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Outco
             *(each.name for each in request.upsertions),
         ]
     )
-    # As in Kafka, check this before authorization: any client must be able to find the
+    # As in Kafka, check this before authorization, because any client must be able to find the
     # controller.
     if not context.node.controller.is_active:
         return _answer(dict.fromkeys(users, NotController()))

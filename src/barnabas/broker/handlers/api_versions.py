@@ -23,8 +23,8 @@ _NAMES_SOFTWARE = 3
 
 
 def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    # Kafka uses both as metric labels, so only letters, digits, dots and hyphens are valid. The
-    # response to an invalid request lists no APIs.
+    # Kafka uses the name and the version as metric labels, so only letters, digits, dots and
+    # hyphens are valid. The response to an invalid request lists no APIs.
     if context.version >= _NAMES_SOFTWARE and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)

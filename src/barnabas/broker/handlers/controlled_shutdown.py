@@ -24,7 +24,7 @@ async def _shut_down(
 ) -> ControlledShutdownResponse:
     try:
         # The broker keeps leading the partitions that have no other in-sync replica. It retries up
-        # to `controlled.shutdown.max.retries` times, and then stops even so.
+        # to `controlled.shutdown.max.retries` times, and then stops anyway.
         remaining = await context.node.controller.controlled_shutdown(
             request.broker_id, request.broker_epoch
         )

@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): create topics. The response is sent once they have leaders."""
+"""CreateTopics (key 19): create topics. The response is sent once the topics have leaders."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateT
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter([topic.name async for topic in in_slices(request.topics)])
-    # CREATE on the cluster covers every topic, but CREATE on the topic is sufficient. Therefore, no
-    # denial of the former is logged.
+    # CREATE on the cluster covers every topic, but CREATE on the topic is sufficient. Therefore, a
+    # denial on the cluster is not logged.
     may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
     async for topic in in_slices(request.topics):
@@ -82,8 +82,8 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
             # the garbage collector runs.
             outcomes.append(error.with_traceback(None))
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
-    # KIP-599: the quota counts partitions. If it is exceeded, individual topics are rejected, but
-    # not the whole request.
+    # KIP-599: the quota counts partitions. If it is exceeded, only individual topics are rejected
+    # and not the whole request.
     if quota.is_limited and not request.validate_only:
         outcomes = await _within_quota(context, quota, outcomes)
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
@@ -186,7 +186,8 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
         raise InvalidPartitions(
             f"{len(topic.assignments)} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed"
         )
-    # The assignment implies both numbers; Kafka rejects explicit numbers even if they match it.
+    # The assignment implies both numbers. Kafka rejects explicit numbers even if they match the
+    # assignment.
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
         raise InvalidRequest(
             "Both numPartitions or replicationFactor and replicasAssignments were set. "

@@ -46,8 +46,7 @@ async def _delete(acls: AclStore, wanted: list[AclFilter | None]) -> DeleteAclsR
     return DeleteAclsResponse(
         filter_results=[
             DeleteAclsFilterResult(
-                # A filter with a code unknown to this broker matches nothing, which is not an
-                # error.
+                # A filter with a code unknown to this broker is not an error. It matches nothing.
                 matching_acls=[] if each is None else list(map(_matching, next(outcomes)))
             )
             for each in wanted

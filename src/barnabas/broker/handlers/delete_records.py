@@ -2,8 +2,8 @@
 
 Records below that offset can no longer be read, and the next retention check deletes their
 segments. The offset may not be above the high watermark, because a replica that lags behind could
-bring back the records after it. The response is sent once the logs of all live replicas start at or
-above the offset, and contains the lowest of their log start offsets.
+otherwise bring deleted records back. The response is sent once the logs of all live replicas start
+at or above the offset, and contains the lowest of their log start offsets.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _delete(
 ) -> DeleteRecordsPartitionResult:
     result = _result(wanted)
     try:
-        # A coordinator loads its state from this log: it would lose groups or transactions.
+        # A coordinator loads its state from this log, and would lose groups or transactions.
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is an internal topic")
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
@@ -132,8 +132,8 @@ async def _wait(
 async def _wait_for_start(context: Context, pending: _Pending, until: float) -> None:
     """Return when the logs of all live replicas start at or above the offset.
 
-    Raises RequestTimedOut. If this broker is no longer the leader, raises NotLeaderOrFollower or a
-    similar error.
+    Raises RequestTimedOut, and NotLeaderOrFollower or a similar error if this broker is no longer
+    the leader.
     """
     loop = asyncio.get_running_loop()
     replica, name = pending.replica, pending.replica.topic_partition

@@ -60,8 +60,7 @@ def _refuse_all(
 
 def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
     """Return the error for the whole request, or None if the topics are checked one by one."""
-    # KIP-322 introduced a separate error code in version 3; earlier versions get
-    # INVALID_REQUEST.
+    # KIP-322 introduced a separate error code in version 3. Earlier versions get INVALID_REQUEST.
     if not context.node.config.bool("delete.topic.enable"):
         reason = "delete.topic.enable is false"
         return (
@@ -101,7 +100,7 @@ async def _delete_all(
         elif is_by_id and not (
             name and context.could(Operation.DESCRIBE, ResourceType.TOPIC, name)
         ):
-            result.name = None  # an id is not secret, a name is
+            result.name = None  # an id is not secret, but a name is
         results.append(result)
     if deleted:
         outcomes = await _delete(context, list(deleted), timeout_ms)
@@ -141,8 +140,7 @@ async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[K
         )
     except KafkaError as error:
         return [error] * len(names)
-    # As for CreateTopics: with a timeout of 0, Kafka returns this error while the work
-    # continues.
+    # As for CreateTopics, Kafka returns this error if the timeout is 0, while the work continues.
     if timeout_ms > 0:
         return outcomes
     started = RequestTimedOut(

@@ -23,7 +23,7 @@ def handle(context: Context, request: DescribeAclsRequest) -> Outcome:
     acls = context.node.authorizer.acls
     if acls is None:
         return _failure(SecurityDisabled("No Authorizer is configured on the broker"))
-    # A filter with an unknown code matches nothing, which is not an error.
+    # A filter with an unknown code is not an error. It matches nothing.
     if wanted is None:
         return DescribeAclsResponse()
     found = acls.describe(wanted)

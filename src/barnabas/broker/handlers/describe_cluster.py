@@ -36,14 +36,15 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
             )
         )
     response = DescribeClusterResponse(
-        # Excluded brokers are not an error: `barnabas cluster health` asks the controller for them.
+        # No error is returned for excluded brokers. `barnabas cluster health` asks the controller
+        # for them.
         error_message="\n".join(context.node.controller.left_out) or None,
         cluster_id=image.cluster_id or "",
         controller_id=image.controller_id,
         brokers=brokers,
     )
-    # KIP-430: 0 means that no operation is authorized; the smallest int32 means that the client
-    # did not ask.
+    # KIP-430: 0 means that no operation is authorized, and the smallest int32 means that the client
+    # did not ask for the operations.
     if request.include_cluster_authorized_operations:
         operations = 0
         if context.is_allowed(CLUSTER_NAME):

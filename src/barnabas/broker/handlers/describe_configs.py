@@ -75,7 +75,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
             result.error_code = error.code
             result.error_message = str(error)
         else:
-            wanted = frozenset(resource.configuration_keys or ())  # empty: all keys
+            wanted = frozenset(resource.configuration_keys or ())  # if empty, all keys
             result.configs = [each for each in described if not wanted or each.name in wanted]
         results.append(result)
         if pace.is_over(1 + len(result.configs)):
@@ -127,7 +127,7 @@ def _description(
 
 
 def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effective]:
-    """Return the configs of a topic, of this broker, or those that apply to all brokers.
+    """Return the configs of a topic, of this broker, or of all brokers.
 
     Raises KafkaErrors.
     """
@@ -135,8 +135,8 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
     if resource.resource_type == _TOPIC:
         if not context.is_allowed(name):
             raise TopicAuthorizationFailed(f"not allowed to describe the configs of {name}")
-        # Check before the lookup: as in Kafka, an invalid topic name gets
-        # INVALID_TOPIC_EXCEPTION.
+        # Check the name before the lookup, so that an invalid one gets INVALID_TOPIC_EXCEPTION as
+        # in Kafka.
         check_topic_name(name)
         topic = node.image.topics.get(name)
         if topic is None:

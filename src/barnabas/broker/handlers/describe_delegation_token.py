@@ -36,7 +36,7 @@ async def _describe(
     try:
         tokens = tokens_for(context)
         tokens.check_enabled()
-        # An empty list matches no owner; null matches all owners.
+        # An empty list matches no owner, and null matches all owners.
         if owners == []:
             return DescribeDelegationTokenResponse()
         found = await tokens.all(partial(_is_shown, context, owners))

@@ -1,6 +1,6 @@
 """DescribeProducers (key 61): describe the active producers in partitions (KIP-664).
 
-The response includes the start offset of each open transaction, with which tools can find hanging
+The response includes the start offset of each open transaction, so that tools can find hanging
 transactions.
 """
 

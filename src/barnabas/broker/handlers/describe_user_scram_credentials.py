@@ -30,7 +30,7 @@ from barnabas.security.scram import ScramCredential, kind_of
 def handle(context: Context, request: DescribeUserScramCredentialsRequest) -> Outcome:
     if not context.is_allowed(CLUSTER_NAME):
         error = ClusterAuthorizationFailed()
-        # Like Kafka, return the error once per requested user, without the name; a client that
+        # Like Kafka, return the error once per requested user, without the name. A client that
         # asked for all users gets an empty list.
         return DescribeUserScramCredentialsResponse(
             error_code=error.code,

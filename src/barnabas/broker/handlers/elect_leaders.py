@@ -50,7 +50,7 @@ def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
         partitions = list(dict.fromkeys(named))
     if not context.is_allowed(CLUSTER_NAME):
         return _refusal(context, partitions, ClusterAuthorizationFailed())
-    # Version 0 has no election type, and always runs a preferred election (KIP-183).
+    # A version 0 request has no election type and always runs a preferred election (KIP-183).
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         kind = request.election_type
         return _refusal(context, partitions, InvalidRequest(f"unknown election type {kind}"))

@@ -40,7 +40,7 @@ from barnabas.types import FileSlice
 
 Later = Coroutine[Any, Any, FetchResponse]
 
-_REPLICA_STATE = 15  # the first version with the replica id in a separate structure
+_REPLICA_STATE = 15  # the first version that has the replica id in a separate structure
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
 _ANSWER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = (
     16,
@@ -98,7 +98,7 @@ class ParkedFetch:
 
     It waits until `missing_bytes` more are available in its partitions, or until it times out.
 
-    This class does not read. When `wait` returns, the caller reads again; by then, more bytes may
+    This class does not read. When `wait` returns, the caller reads again. By then, more bytes may
     have arrived, or the topic may have been deleted.
     """
 
@@ -144,13 +144,12 @@ class _Fetch:
     )
 
     def __init__(self, context: Context, request: FetchRequest) -> None:
-        """Raises KafkaErrors if the fetch session is not valid."""
+        """Raises a KafkaError if the fetch session is not valid."""
         self._context = context
         self._request = request
         self._replica_id = _replica_id(context, request)
         self._max_bytes = min(request.max_bytes, context.node.fetch_max_bytes)
-        # Followers are exempt from quotas, as in Kafka. Replication has throttles of its own
-        # (RE-13).
+        # Followers are exempt from quotas, as in Kafka. Replication has its own throttles (RE-13).
         self._has_quota = context.node.quotas.is_active and self._replica_id < 0
         if self._has_quota:
             self._max_bytes = _most_bytes(context, self._max_bytes)
@@ -250,8 +249,8 @@ class _Fetch:
                 finally:
                     self._unpark(found, parked)
             await self._read_again(found)
-            # There may be fewer readable bytes than were notified: some may not be committed yet,
-            # or may exceed the limit of a partition.
+            # There may be fewer readable bytes than the notifications reported, because some may
+            # not be committed yet or may exceed the limit of a partition.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
@@ -366,8 +365,8 @@ def _most_bytes(context: Context, max_bytes: int) -> int:
 
 
 def _throttle_ms(context: Context, rows: list[Row]) -> int:
-    """Charge a response with these rows to the quota and return 0, or return how long to throttle
-    the client.
+    """Charge a response with these rows to the quota and return 0, or return how long the client
+    must be throttled.
 
     If the response would exceed the quota, it is not charged and must not be sent.
     """
@@ -411,5 +410,5 @@ def _warm(cold: list[FileSlice]) -> None:
 
 
 def _forget(done: asyncio.Future[None], found: FetchPass) -> None:
-    done.exception()  # retrieved, or asyncio would log it; the client has disconnected
+    done.exception()  # retrieved so that asyncio does not log it; the client has disconnected
     found.release()

@@ -70,7 +70,7 @@ async def _create_topic_and_answer(
             made = node.internal_topics.make(topic, node.config, charge, context.origin)
             await within(_CREATION_MS, made)
     except KafkaError as error:
-        # The client gets COORDINATOR_NOT_AVAILABLE, which is retriable; the message contains the
+        # The client gets COORDINATOR_NOT_AVAILABLE, which is retriable. The message contains the
         # reason.
         reason = str(error)
     answer = run_slices(_answer(context, request, reason))
@@ -104,8 +104,8 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
     if error is None:
         topic = context.node.image.topics.get(_TOPICS[key_type])
         if topic is not None:
-            # Use the topic's actual partition count: `offsets.topic.num.partitions` applies only
-            # when the topic is created (GC-1).
+            # Use the topic's actual partition count, because `offsets.topic.num.partitions` applies
+            # only when the topic is created (GC-1).
             number = partition_of(key, len(topic.partitions))
             leader = topic.partitions[number].leader
             broker = context.node.image.brokers.get(leader)

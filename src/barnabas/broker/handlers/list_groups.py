@@ -27,8 +27,8 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
         found = [group for part in parts for group in part.groups]
         errors = [part.error_code for part in parts if part.error_code]
         return ListGroupsResponse(
-            # List the groups of the other shards along with the error: clients display what they
-            # receive.
+            # List the groups of the other shards along with the error, because clients display what
+            # they receive.
             error_code=code or (errors[0] if errors else NONE),
             groups=_visible(context, found),
         )

@@ -7,8 +7,8 @@
     -5  latest in tiered storage    from version 9 on (KIP-1005); there is none
 
 A client can read up to the high watermark or, with read_committed, up to the last stable offset. A
-replica can read everything. If the replica id is -2, the response can come from any replica and not
-only from the leader.
+replica can read everything. If the replica id is -2, any replica can answer the request, not only
+the leader.
 
 Offsets are looked up by timestamp in a thread, because the search may have to read every segment.
 All other requests are answered immediately.
@@ -145,8 +145,8 @@ async def _search_all(
                 result.old_style_offsets = offsets[: max(0, each.max_num_offsets)]
                 continue
             found = lookup.found
-            # There is no record that recent that the client can read. Return -1 if this leader
-            # knows its end offset.
+            # The client can read no record that is as recent as the timestamp. Return -1 if this
+            # leader knows its end offset.
             if found is None or found.offset >= each.end_offset:
                 _check_known(context, each.replica, request, each.timestamp)
             else:
@@ -256,7 +256,7 @@ def _check_known(
 def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
     """Return the response if no record has to be read.
 
-    (-1, -1, -1) says that there is no matching offset.
+    (-1, -1, -1) means that there is no matching offset.
     """
     log = replica.log
     if timestamp == LATEST:

@@ -1,8 +1,8 @@
 """Metadata (key 3): list brokers, topics and partition leaders.
 
 The response is built from the image that UpdateMetadata maintains, and never from the metadata
-store. If topics are created automatically, the response includes them with their leaders, so
-clients need not ask again.
+store. If topics are created automatically, the response includes them with their leaders, so that
+clients do not have to ask again.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _answer(
     if context.version < _ASKS_BY_ID and is_refused:
         return MetadataResponse(topics=[_refusal(each) for each in wanted])
     yield from clear_in_slices(wanted)
-    # As in Kafka, any topic id makes this a request by id (KIP-516): names are ignored.
+    # As in Kafka, any topic id makes this a request by id, and names are ignored (KIP-516).
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))

@@ -4,9 +4,9 @@
     2 to 7          one group, optionally with all of its offsets; one error for the group
     from 8          several groups, each with its own error (KIP-709)
 
-If the client may not describe a topic, there is an error for it if the request lists the topic. If
-the request asks for all offsets, the topic is omitted. Version 0 is not supported, because it read
-offsets from ZooKeeper.
+If a request lists a topic that the client may not describe, the response contains an error for that
+topic. If the request asks for all offsets, such a topic is omitted. Version 0 is not supported,
+because it read offsets from ZooKeeper.
 """
 
 from __future__ import annotations

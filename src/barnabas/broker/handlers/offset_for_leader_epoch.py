@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (key 23): find the end offset of a leader epoch, to detect truncation.
 
-This request is sent by followers, and by consumers after a change of leader, to find out whether
-the records that they have read still exist (KIP-320). If the epoch has no records, the response
+Followers send this request, and so do consumers after a leader change, to find out whether the
+records that they have read still exist (KIP-320). If the epoch has no records, the response
 contains the previous epoch. If this leader does not know the epoch yet, the response contains -1
 and -1.
 """
@@ -33,8 +33,8 @@ def _answer(
     context: Context, request: OffsetForLeaderEpochRequest
 ) -> Slices[OffsetForLeaderEpochResponse]:
     pace = Pace()
-    # A follower needs CLUSTER_ACTION, once for all topics; a consumer needs DESCRIBE on each topic
-    # (KIP-320).
+    # A follower needs CLUSTER_ACTION, which is checked once for all topics. A consumer needs
+    # DESCRIBE on each topic (KIP-320).
     is_broker = context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
     topics = []
     for topic in request.topics:

@@ -77,7 +77,7 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
     if (
         request.transactional_id is not None
         and context.node.verification.may_wait
-        # KIP-890, part 1: a write that arrives after its transaction has ended would start a
+        # KIP-890, part 1: if a write arrived after its transaction had ended, it would start a
         # hanging transaction and hold back the last stable offset.
         and produced.must_verify()
     ):
@@ -263,9 +263,8 @@ class _Produced(Staged):
         return answer
 
     def _denial(self, topic: str, records: Records | None) -> KafkaError | None:
-        """Return the error with which another batch of this request was denied for the same reason.
-
-        In this way, each denial is checked and logged only once.
+        """Return the error if another batch of this request was denied for the same reason. This
+        way, each denial is checked and logged only once.
         """
         denied = self._denied
         if denied is None:
@@ -394,7 +393,7 @@ def _check(context: Context, acks: int, topic: str) -> None:
     if not context.is_allowed(topic):
         raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
     if topic in INTERNAL_TOPICS:
-        raise InvalidTopic(f"{topic} is an internal topic; clients may not write to it")
+        raise InvalidTopic(f"{topic} is an internal topic, to which clients may not write")
 
 
 def settle(
@@ -419,7 +418,7 @@ def settle(
 
 
 def failure(index: int, error: KafkaError) -> PartitionProduceResponse:
-    """Return the response for a partition to which nothing could be appended."""
+    """Return the response for a partition if nothing could be appended to it."""
     answer = PartitionProduceResponse(index=index)
     _fail(answer, error)
     return answer
@@ -436,7 +435,7 @@ def _fail(answer: PartitionProduceResponse, error: KafkaError) -> None:
 
 
 def _raise_failure(responses: list[TopicProduceResponse]) -> None:
-    """Raise an error that closes the connection, as in Kafka, because with acks=0 there is no
+    """Raise an error that closes the connection, as Kafka does, because with acks=0 there is no
     response.
     """
     for topic in responses:
@@ -451,8 +450,8 @@ def _raise_failure(responses: list[TopicProduceResponse]) -> None:
 async def _wait(
     response: ProduceResponse, waiting: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse:
-    """Run stage two: wait for the flush if the topic requires one and, with acks=all, for the whole
-    ISR.
+    """Run stage two, which waits for the flush if the topic requires one and, with acks=all, for
+    the whole ISR.
     """
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     for replica, end_offset, answer in waiting:
@@ -460,7 +459,7 @@ async def _wait(
             async with asyncio.timeout_at(deadline):
                 if acks == ACKS_ALL:
                     # Stop waiting if the ISR falls below the minimum, because the high watermark
-                    # would not advance any more.
+                    # would no longer advance.
                     await replica.wait_for(end_offset, is_strict=True)
                 else:
                     await replica.wait_for_flush(end_offset)

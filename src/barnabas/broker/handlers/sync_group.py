@@ -22,8 +22,8 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
     if not context.is_allowed(request.group_id):
         return _failure(GroupAuthorizationFailed())
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
-    # KIP-559: a member states the protocol with which it joined. A mismatch is rejected before
-    # the machine checks the generation.
+    # KIP-559: a member states the protocol that it joined with. A mismatch is rejected before the
+    # machine checks the generation.
     if context.version >= _NAMES_PROTOCOL and not names_protocol:
         return _failure(InconsistentGroupProtocol())
     return context.node.groups.ask(

@@ -53,7 +53,8 @@ class _Ended(Staged):
         self._context = context
         self._placed: list[tuple[PlacedMarker, WritableTxnMarkerPartitionResult]] = []
         # An administrator needs ALTER on the cluster to abort a hanging transaction (KIP-664); a
-        # broker has CLUSTER_ACTION. Either is sufficient, so a denial of the former is not logged.
+        # broker has CLUSTER_ACTION. Either permission is sufficient, so a denial of ALTER is not
+        # logged.
         is_allowed = context.may(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
         ) or context.is_allowed(CLUSTER_NAME)
@@ -103,8 +104,9 @@ class _Ended(Staged):
     async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:
         """Wait until the markers have reached the whole ISR.
 
-        The markers may be from many transactions. The response must be sent before the sender's
-        request times out, or a single stuck partition would hold up all the others indefinitely.
+        The markers may belong to many transactions. If the response were not sent before the
+        sender's request times out, a single stuck partition would hold up all other partitions
+        indefinitely.
         """
         timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
         with suppress(TimeoutError):

@@ -1,5 +1,4 @@
-"""Converts AlterPartition proposals and responses to messages, and messages to proposals and
-responses.
+"""Converts AlterPartition proposals and responses to messages, and vice versa.
 
 In the messages, topics are identified by id. The leader looks up their names in its proposals, and
 the controller in its image.

@@ -1,6 +1,6 @@
-"""Converts the controller's requests to messages, and messages to requests.
+"""Converts the controller's requests to messages, and vice versa.
 
-This module is responsible for LeaderAndIsr, StopReplica and their responses. UpdateMetadata is in
+This module handles LeaderAndIsr, StopReplica and their responses. UpdateMetadata is in
 `update_metadata_wire`, and AlterPartition is in `alter_partition_wire`. A `..._request` function
 returns the message and its version. A `..._value` function accepts every version that includes
 topic ids.
@@ -47,8 +47,8 @@ from barnabas.types import TopicPartition, by_topic
 PARTITIONS_AT_ONCE: Final = 4_000
 """The maximum number of partitions in a request.
 
-They take a quarter of a megabyte, and the longest causes up to 820 kB more, which the
-receiver processes in milliseconds.
+That many partitions take a quarter of a megabyte, and up to 820 kB more if their causes are as long
+as possible. The receiver processes them in milliseconds.
 """
 
 _HAS_TOPIC_IDS: Final = 5  # the first version of LeaderAndIsr with topic ids
@@ -189,7 +189,7 @@ def leader_and_isr_value(
 
 
 def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrResponse:
-    """Build the receiver's response. Only for versions that include topic ids."""
+    """Build the receiver's response, in a version that includes topic ids."""
     topics: dict[bytes, LeaderAndIsrTopicError] = {}
     for state in value.partitions:
         topic = topics.get(state.topic_id)

@@ -67,7 +67,7 @@ class ControlledShutdown(NamedTuple):
     links: PeerLinks
 
     async def run(self) -> bool:
-        """Move this broker's leaderships to other brokers. Return whether none of them are left.
+        """Move this broker's leaderships to other brokers. Return whether none of them is left.
 
         Retries up to `controlled.shutdown.max.retries` times, waiting
         `controlled.shutdown.retry.backoff.ms` in between. Does nothing if controlled shutdown is

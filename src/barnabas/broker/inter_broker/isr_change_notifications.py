@@ -1,5 +1,5 @@
-"""Notifies the controller of ISRs that leaders have written themselves, as they do below version
-2.7 (RE-9).
+"""Notifies the controller of ISRs that leaders have written themselves, as they do in versions
+before 2.7 (RE-9).
 
     /isr_change_notification/isr_change_0000000007
         {"version":1,"partitions":[{"topic":"t","partition":0}]}

@@ -2,9 +2,9 @@
 
     /log_dir_event_notification/log_dir_event_0000000007        {"version":1,"broker":2,"event":1}
 
-The node contains nothing but the broker id. The controller removes the node and sends that broker
-all of its hosted partitions again. The broker responds with KAFKA_STORAGE_ERROR for those that it
-has lost.
+The node contains only the broker id. The controller removes the node and sends that broker all of
+its hosted partitions again. For each partition that it has lost, the broker responds with
+KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations

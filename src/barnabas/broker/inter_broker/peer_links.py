@@ -40,8 +40,8 @@ class PeerLinks:
         """Send a request in the highest version that both sides support, up to `at_most`, and
         return the response.
 
-        Raises UnsupportedVersion. Also raises ConnectionLost or NoAnswer, after which the outcome
-        is unknown.
+        Raises UnsupportedVersion, ConnectionLost or NoAnswer. After the last two, the outcome is
+        unknown.
         """
         broker = self._view.image.brokers.get(broker_id)
         if broker is None:

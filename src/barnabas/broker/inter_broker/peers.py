@@ -3,8 +3,8 @@
 A peer is reached through its inter-broker listener. This is the listener named in
 `inter.broker.listener.name` or, if that is not set, the listener named after the protocol in
 `security.inter.broker.protocol`. Controllers use the listener in `control.plane.listener.name` if
-it is set. Every caller has a persistent connection of its own, because responses arrive in order
-and a long poll must not delay other requests.
+it is set. Every caller has its own persistent connection, because responses arrive in order and a
+long poll must not delay other requests.
 """
 
 from __future__ import annotations

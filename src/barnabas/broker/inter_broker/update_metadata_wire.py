@@ -1,9 +1,9 @@
-"""Converts UpdateMetadata values to messages, and messages to values.
+"""Converts UpdateMetadata values to messages, and vice versa.
 
-In a value, topics are complete, whereas a message may contain only some of their partitions. The
-others are taken from the receiver's image, in which the state of a partition is never replaced by
-an older state. The message does not contain the cluster id and the reassignments, which are
-preserved from the image, nor the epochs of other brokers, which are set to -1 (unknown).
+A value contains complete topics, whereas a message may contain only some of their partitions. The
+other partitions are taken from the receiver's image, in which the state of a partition is never
+replaced by an older state. The message does not contain the cluster id and the reassignments, which
+are preserved from the image, nor the epochs of other brokers, which are set to -1 (unknown).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def update_metadata_value(
     topics = {}
     removed = []
     for topic in message.topic_states:
-        # LeaderDuringDelete: the topic must be forgotten before its replicas are deleted.
+        # LeaderDuringDelete means that the topic must be forgotten before its replicas are deleted.
         if _is_going(topic):
             removed.append(topic.topic_name)
         else:
@@ -159,7 +159,7 @@ def update_metadata_value(
 
 
 def _is_going(topic: UpdateMetadataTopicState) -> bool:
-    """Return whether the topic is being deleted, which any of its partitions shows."""
+    """Return whether the topic is being deleted. Any of its partitions shows this."""
     return any(each.leader == _BEING_DELETED for each in topic.partition_states)
 
 
@@ -169,7 +169,7 @@ def _topic(
     name = topic.topic_name
     known = image.topics.get(name)
     partitions: dict[int, PartitionImage] = {}
-    # If the id differs, this is a different topic, so nothing of the old one may be preserved.
+    # If the id differs, this is a different topic, so nothing may be preserved from the old one.
     if known is not None and known.topic_id == topic.topic_id:
         partitions.update(known.partitions)
         config = known.config

@@ -63,7 +63,7 @@ class ProcessMetrics:
         self._timer = loop.call_later(_LAG_EVERY_S, self._look)
 
     def _look(self) -> None:
-        """Measure how much too late the event loop calls the timer."""
+        """Measure how late the event loop calls the timer."""
         self._lag.add(max(0, spent_ns() - self._due_ns))
         self._wait()
 

@@ -1,7 +1,7 @@
 """Accepts connections from one listening socket, as fast as the limits allow.
 
-asyncio's `create_server` cannot be used here: when a limit is reached, new connections must stay in
-the kernel's backlog, but `create_server` would have accepted and dropped them.
+asyncio's `create_server` cannot be used here, because it would accept and then drop new connections
+when a limit is reached. They must stay in the kernel's backlog instead.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Acceptor:
     def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
         """Close this connection after the given time without reading from it.
 
-        Its address opens connections too fast.
+        The client's address opens connections too fast.
         """
         # Throttled connections must not use up all file descriptors.
         if len(self._throttled) >= _MOST_THROTTLED:
@@ -176,8 +176,8 @@ class Acceptor:
         from barnabas.broker.network.failed_logins import FailedLogin  # loaded on first use
         from barnabas.net.tls_failures import TlsFailure, TlsInterrupted
 
-        # As in Kafka, a connection that the client drops is not a failed authentication: load
-        # balancers probe the port by opening and closing connections.
+        # As in Kafka, a connection that the client drops is not a failed authentication, because
+        # load balancers probe the port by opening and closing connections.
         if isinstance(error, TlsFailure) and not isinstance(error, TlsInterrupted):
             login = FailedLogin(self._listener, address, str(error), is_tls=True)
             self._connections.on_login_failed(login)

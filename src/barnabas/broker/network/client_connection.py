@@ -23,7 +23,7 @@ class ClientConnection:
         self.listener = listener
         self.principal = principal
         self.by_token = False
-        """True if the client authenticated with a delegation token, in which case it may not create
+        """True if the client authenticated with a delegation token. Such a client may not create
         tokens.
         """
         self.by_mechanism = ""

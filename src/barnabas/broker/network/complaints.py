@@ -2,8 +2,8 @@
 
 A misconfigured client reconnects several times a second. A hostile client reconnects as fast as it
 can, with a different error each time. Each reason is therefore logged only once per address and
-minute. The number of reasons per address and the total number of lines (a few hundred) are limited
-as well. Suppressed lines are counted.
+minute. The number of reasons per address and the total number of lines (a few hundred) are also
+limited. Suppressed lines are counted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Complaints:
     ) -> None:
         """Log something that happened on a connection from `address`, with the reason.
 
-        `bug` is an internal error; it is logged with its traceback.
+        If `bug` is given, it is an internal error and is logged with its traceback.
         """
         # A line that the log level suppresses must not count against the limits.
         if not self._log.isEnabledFor(level):

@@ -2,7 +2,7 @@
 
 Rejected clients retry at once, so at most one event per minute is added for each address and limit.
 The event says how often the limit was hit since the previous event. The total number of events is
-limited too (`broker.event_limit`). A connection that is accepted costs nothing here.
+limited too (`broker.event_limit`). An accepted connection adds no work here.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ class Connections:
         """
         if len(self) >= self._limit(_MOST):
             return UNTIL_ONE_CLOSES
-        # A listener that has a limit of its own leaves connections for the other listeners, in
-        # particular for the inter-broker listener (KIP-402).
+        # A listener with its own limit leaves connections for the other listeners, in particular
+        # for the inter-broker listener (KIP-402).
         if self._by_listener[listener] >= self._limit(_MOST, listener):
             return UNTIL_ONE_CLOSES
         if self._are_descriptors_short():
@@ -242,7 +242,7 @@ class Connections:
     def _limit(self, name: str, listener: str = "") -> int:
         if not listener:
             return self._config.int(name)
-        # A listener that has no limit of its own is subject only to the limit for all connections.
+        # A listener without its own limit is subject only to the limit for all connections.
         own = self._config.listener_int(listener, name)
         return _UNLIMITED if own is None else own
 

@@ -1,13 +1,13 @@
 """Adds an event for each failed authentication, whether by SASL or by TLS certificate (IN-1).
 
-Anyone who can reach the listener can fail to authenticate any number of times, under any name. The
-number of events is therefore limited, both per address and in total (`broker.event_limit`). A
+Anyone who can reach the listener can fail to authenticate any number of times and under any name.
+The number of events is therefore limited, both per address and in total (`broker.event_limit`). A
 counter includes every failure, even if no event is added.
 
 An event names the user only if that user exists, because any other name may be a password typed
 into the wrong field. The events therefore reveal which users exist, while the response to the
-client does not. This is acceptable: anyone who is allowed to read the events may also describe
-SCRAM users. The cause reported for an unknown user is the same as for a wrong password.
+client does not. This is acceptable because anyone who is allowed to read the events may also
+describe SCRAM users. The cause reported for an unknown user is the same as for a wrong password.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
     """Return a warning for each listener that is bound to all addresses but requires no
     authentication (SE-6).
 
-    TLS that is configured but not used by any listener also gets a warning.
+    There is also a warning if TLS is configured but not used by any listener.
     """
     warnings = []
     if not any(listener.protocol.uses_tls for listener in listeners):
@@ -226,8 +226,8 @@ def _bind_one(
 def advertised_endpoints(
     config: BrokerConfig, bound: list[Listener]
 ) -> tuple[tuple[Endpoint, ...], frozenset[str]]:
-    """Return the endpoints to register, and the names of the listeners that have no address to
-    advertise.
+    """Return the endpoints to register and the names of the listeners that have no advertised
+    address.
 
     For a listener without an address, each client receives the address that it connected to, and
     the registered endpoint has the host name of this machine, as in Kafka.

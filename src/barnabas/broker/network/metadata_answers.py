@@ -1,14 +1,13 @@
 """Caches encoded Metadata responses, so that equal requests share one response.
 
-When three hundred clients start and there are two thousand partitions, the partitions are described
-and encoded once instead of three hundred times.
+For example, when three hundred clients of a cluster with two thousand partitions start, the
+partitions are described and encoded once instead of three hundred times.
 
     version, body of the request, listener, client --> body of the response
 
 Invariant: a cached response is used only while the cluster image and the client's grants are the
 same objects from which the response was built. A response that contains an error for a topic is
-never cached, because each denial must be logged and because the next request may create a missing
-topic.
+never cached, because each denial must be logged and the next request may create a missing topic.
 
 While a response is being built, other equal requests wait for it.
 """
@@ -59,7 +58,7 @@ class MetadataAnswers:
     def answer(
         self, context: Context, header: RequestHeader, build: Build
     ) -> Encoded | Coroutine[Any, Any, Encoded]:
-        """Return the response if it is cached or is already being built; otherwise build it."""
+        """Return the response if it is cached or is already being built. Otherwise, build it."""
         self._forget_old()
         key = self._key(context, bytes(header.body))
         body = self._kept.get(key)
@@ -112,8 +111,8 @@ class MetadataAnswers:
 
     def _keep(self, key: Key, body: bytes) -> None:
         size = len(body) + len(cast(bytes, key[1]))
-        # Clear the whole cache. It is unknown which responses will be requested again, and common
-        # ones are soon rebuilt.
+        # Clear the whole cache. It is not known which responses will be requested again, and the
+        # common ones are soon rebuilt.
         if self.kept_bytes + size > self._most_bytes:
             self._kept.clear()
             self.kept_bytes = 0
@@ -142,7 +141,7 @@ async def _encode(answer: Message, version: int) -> bytes:
     topics: Any = answer.topics  # type: ignore[attr-defined]
     if sum(len(topic.partitions) for topic in topics) <= _LONG_ANSWER:
         return _encode_joined(answer, version)
-    # The thread does nothing but encode. The message is complete, and no part of it changes.
+    # The thread only encodes the message, which is complete and no longer changes.
     loop = asyncio.get_running_loop()
     return await shielded(loop.run_in_executor(None, _encode_joined, answer, version))
 

@@ -3,17 +3,17 @@
     key, version | correlation id | client id ... topic, 1 | partition, size | batch | no tags
     ~~~ as before ~~~          ~~~ as before ~~~                                      ~~~~~~~
 
-These are not the duplicate batches that `storage/producers.py` detects by their sequence numbers:
-the records are new, but the bytes around them are the same. A producer that sends one partition per
-request (as librdkafka always does) repeats the same header bytes again and again. The header is
-decoded once, and the start and end of the response are encoded once. From then on, the head of each
-frame is looked up instead of being decoded, and the response is packed directly. This makes a small
-request faster by a third.
+These are not the duplicate batches that `storage/producers.py` detects by their sequence numbers.
+The records are new, and only the bytes around them are the same. A producer that sends one
+partition per request, as librdkafka always does, sends the same header bytes again and again. The
+header is decoded once, and the start and end of the response are encoded once. From then on, the
+head of each frame is looked up instead of being decoded, and the response is packed directly. This
+makes a small request a third faster.
 
-Invariant: each response is byte for byte what `handlers.produce` would send. That handler gets all
-other requests, and both ways use the same function to append. If the packed response cannot be sent
-because the write failed or replicas lag behind, it is decoded again and completed in the same way
-as the handler's response.
+Invariant: each response is identical, byte for byte, to the one that `handlers.produce` would send.
+That handler gets all other requests, and the same function appends the records in both cases. If
+the packed response cannot be sent because the write failed or replicas lag behind, it is decoded
+again and completed in the same way as the handler's response.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.types import Part
 
-_OLDEST = 7  # older versions have another response format and refuse zstd
+_OLDEST = 7  # older versions have a different response format and reject zstd
 _MOST_HEADS = 64  # per connection: about forty kilobytes
 _LONGEST_NAME = 126  # length plus one is a one-byte varint
 _HEAD_FROM = 8  # the head begins after the correlation id
@@ -188,13 +188,11 @@ class RepeatedProduce:
         )
         encoded = encode_request(PRODUCE, context.version, 0, context.client_id, alike)
         head = _join(encoded)[4 + _HEAD_FROM : -_BEHIND_HEAD]
-        if frame[_HEAD_FROM : _HEAD_FROM + len(head)] == head:  # else it has unusual tags
+        if frame[_HEAD_FROM : _HEAD_FROM + len(head)] == head:  # otherwise it has unusual tags
             self._heads[head] = _Head(request, context.version)
 
     def append(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Run stage one of the request if its frame repeats a known head; otherwise
-        return False.
-        """
+        """Run stage one of the request, or return False if its frame repeats no known head."""
         name_at = self._name_at
         # If the topic requires that every record is checked, checking the header is not enough.
         if len(frame) <= name_at or self._walks_all:
@@ -213,7 +211,7 @@ class RepeatedProduce:
         try:
             if self._is_flexible:
                 # The size is encoded as a varint of the size plus one (KIP-482). The batch must be
-                # followed by three empty tag sections; if it is not, the request has additional
+                # followed by three empty tag sections. Otherwise, the request has additional
                 # fields.
                 index, size = _INDEX_AND_VARINT.unpack_from(frame, position)
                 position += 5
@@ -231,8 +229,8 @@ class RepeatedProduce:
             has_codec = frame[position + ATTRIBUTES_LOW_AT] & CODEC_MASK
         except (error, IndexError, CorruptData):
             return False
-        # The first compressed batch of a topic on each connection must be decompressed: see
-        # `produce.in_doubt`.
+        # The first compressed batch of a topic on each connection must be decompressed (see
+        # `produce.in_doubt`).
         if has_codec and head.topic not in self._context.client.verified_topics:
             return False
         try:
@@ -249,8 +247,8 @@ class RepeatedProduce:
         context = self._context
         try:
             grants = context.node.authorizer.grants
-            # The same grants object has already allowed this topic, so the authorizer need not be
-            # asked again.
+            # The same grants object has already allowed this topic, so the authorizer does not have
+            # to be asked again.
             if grants is not None and head.grants is grants:
                 replica = admit_granted(context, head.acks, (head.topic, index), batch)
             else:

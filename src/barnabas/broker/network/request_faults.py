@@ -21,7 +21,7 @@ class RequestFaults(Protocol):
     def handle(
         self, context: Context, request: Message, handler: Callable[[Context, Any], Outcome]
     ) -> Outcome:
-        """Run stage one of a request, and return the handler's outcome or another one in its place.
+        """Run stage one of a request, and return the handler's outcome or a replacement for it.
 
         The connection is closed if ConnectionCut is raised by this method, or when the outcome that
         it returned is awaited.

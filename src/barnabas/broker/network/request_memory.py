@@ -1,8 +1,8 @@
 """Limits the memory of requests being received, and of large requests until they are decoded.
 
 The limit is `queued.max.request.bytes`, or an eighth of the machine's memory if that is not set. A
-request that fits into its connection's buffer is not counted. Requests between brokers have a share
-of their own, so that clients cannot stop replication by filling the memory.
+request that fits into its connection's buffer is not counted. Requests between brokers have their
+own share of memory, so that clients cannot stop replication by using up the memory.
 
 A connection reserves memory only for bytes that its client has already sent, so merely announcing a
 large request costs nothing. A client that stops in the middle of a request would keep its memory

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MBEAN = "kafka.network:type=RequestMetrics,name="
 _AT_ONCE_NS = 50_000
-"""Waits shorter than this are not counted."""
+"""Waits that are shorter than this are not counted."""
 
 _FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
 """As in Kafka, each Fetch is counted under two names: as Fetch, and as FetchConsumer or

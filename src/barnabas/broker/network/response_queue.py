@@ -56,7 +56,7 @@ _IN_RUN = -1  # stands for the correlation ids of a run, one per request
 
 
 class _Slot:
-    """The place in the connection's order that is held by a response, or by a run of responses."""
+    """The place of a response, or of a run of responses, in the connection's order."""
 
     __slots__ = (
         "api",
@@ -84,8 +84,8 @@ class _Slot:
         begun: tuple[RequestTimes, int, int],
         staged: Staged | StagedRun | None = None,
     ) -> None:
-        """`begun` holds the request's metrics, the time at which its handler started, and the time
-        that it was queued.
+        """`begun` holds the request's metrics, the time at which its handler started, and how long
+        it was queued.
         """
         self.times, self.begun_ns, self.queue_ns = begun
         self.waits_ns = 0  # when it started to wait for its outcome
@@ -179,8 +179,8 @@ class ResponseQueue:
         """
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
-        """Reuse the last request's context if both requests are of the same kind; otherwise create
-        a new one.
+        """Reuse the last request's context if both requests are of the same kind. Otherwise, create
+        a new context.
         """
         context = self._context
         if (
@@ -238,8 +238,8 @@ class ResponseQueue:
             send_queue.blocked_ns = 0
 
     def _begun(self, api: Api, version: int) -> tuple[RequestTimes, int, int]:
-        """Return the metrics, the time at which the handler started, and the time that the request
-        was queued.
+        """Return the metrics, the time at which the handler started, and how long the request was
+        queued.
         """
         times, self.times = self.times, None
         if times is None:  # answered without a handler
@@ -249,7 +249,7 @@ class ResponseQueue:
     def _count_run(self, slot: _Slot, requests: int) -> None:
         """Record the requests of a run with the time of the run.
 
-        If that was not measured, they are counted with the next measured run.
+        If that time was not measured, they are counted with the next measured run.
         """
         times = slot.times
         if slot.begun_ns:
@@ -491,7 +491,7 @@ class ResponseQueue:
             slot = slots.popleft()
             self._kept_bytes -= slot.kept_bytes
             self._connection.write(slot.parts)
-            if slot.begun_ns:  # else part of an unmeasured run, and already counted
+            if slot.begun_ns:  # otherwise it is in an unmeasured run and already counted
                 now_ns = now_ns or spent_ns()
                 self._count(slot, now_ns)
         has_room = len(slots) < _MAX_UNANSWERED and self._kept_bytes < _MAX_KEPT_BYTES

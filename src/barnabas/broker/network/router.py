@@ -124,8 +124,8 @@ class Router:
         node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Consult `faults` for every request on all connections from now on, or stop doing so if it
-        is None.
+        """From now on, consult `faults` for every request on all connections. If it is None, stop
+        doing so.
 
         While faults are injected, every Produce request is decoded.
         """
@@ -218,9 +218,9 @@ class Router:
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
         """Close the connections on which there has been no traffic for `idle_ms`.
 
-        This is called a few times in each `idle_ms`. A connection that is waiting for our response
-        is not idle, unless the client has closed its side. If the client does not read the
-        response, its connection is idle.
+        This is called a few times in each `idle_ms`. A connection that is waiting for this broker's
+        response is not idle, unless the client has closed its side. A connection whose client does
+        not read the response is idle.
         """
         for connection, queue in list(self._queues.items()):
             if connection.was_active:
@@ -313,7 +313,7 @@ class Router:
     def _is_for_gate(self, queue: ResponseQueue, frame: memoryview) -> bool:
         """Handle a frame that is part of an authentication, or return False if it is not.
 
-        Raises the error because of which the connection is closed.
+        Raises the error that causes the connection to be closed.
         """
         gate = self._gates.get(queue)
         if gate is None:
@@ -367,7 +367,8 @@ class Router:
                 build = partial(self._build, route, context)
                 queue.answer_encoded(api, version, self._answers.answer(context, header, build))
                 return
-            # Copy the frame, or a waiting request would keep the whole receive buffer alive.
+            # Copy the frame, because a waiting request would otherwise keep the whole receive
+            # buffer alive.
             body = memoryview(bytes(body))
             if size > LARGE_BYTES:
                 outcome = Hold(self._begin_large(queue, route, context, body, counted))
@@ -402,8 +403,8 @@ class Router:
     def _counted(
         self, queue: ResponseQueue, context: Context, size_bytes: int
     ) -> CountedRequest | None:
-        """Return the usage counter if the client that sent the request has a quota; otherwise
-        return None.
+        """Return the usage counter if the client that sent the request has a quota, or None
+        otherwise.
         """
         limits = self._node.quotas.of(context.client.principal.name, context.client_id)
         if limits is None:

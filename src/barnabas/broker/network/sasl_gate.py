@@ -87,10 +87,10 @@ class SaslGate:
         return session.stage is not Stage.OPEN or session.expires_at_ms is not None
 
     def take(self, frame: memoryview) -> bool:
-        """Handle a frame that is part of an authentication, or return False if its handler should
-        get it.
+        """Handle a frame that is part of an authentication, or return False if the frame should go
+        to its handler.
 
-        Raises IllegalSaslState or CorruptData; the connection is then closed.
+        Raises IllegalSaslState or CorruptData, and the connection is then closed.
         """
         session = self._session
         if session.stage is Stage.OPEN:
@@ -103,7 +103,7 @@ class SaslGate:
                     )
                 return False
         # After a SaslHandshake of version 0, the mechanism's messages arrive without a request
-        # header, because SaslAuthenticate was only added by KIP-152.
+        # header, because SaslAuthenticate was not added until KIP-152.
         elif session.takes_raw_messages:
             self._answer(SASL_AUTHENTICATE, 0, session.authenticate(bytes(frame)), _raw)
             return True
@@ -169,8 +169,8 @@ class SaslGate:
         if not reply.refusal:
             self._enter()
             return Encoded(encode(reply))
-        # Report the failure during the delay, to hide the fact that some names take longer than
-        # others.
+        # Report the failure during the delay, so that clients cannot tell that some names take
+        # longer than others.
         asyncio.get_running_loop().call_soon(self.on_failed, reply.refusal)
         # As in Kafka, connection.failed.authentication.delay.ms slows down password guessing.
         await asyncio.sleep(self._settings.failure_delay_ms / 1000)

@@ -32,7 +32,7 @@ MOST: Final = 2_000
 MEMORY_BYTES: Final = 32 * 1024 * 1024
 """The limit on the memory that all connections share for longer messages.
 
-The buffers of the connections use at most as much memory again.
+The buffers of the connections use at most the same amount of memory in addition.
 """
 
 

@@ -3,7 +3,7 @@
     leader --> submit --> queue --> replication.alter_partition --> controller
        ^______________ future ________________________|
 
-Because of the queue, a replica need not know who sends the requests.
+Because of the queue, a replica does not have to know who sends the requests.
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ class AlterPartitionQueue:
         self._arrived.set()
 
     async def take(self) -> list[PendingProposal]:
-        """Wait until there are proposals, and take all those that are current."""
+        """Wait until there are proposals, and take all the current ones."""
         await self._arrived.wait()
         return self.take_now()
 
     def take_now(self) -> list[PendingProposal]:
-        """Take all proposals that are current. The queue is empty afterwards."""
+        """Take all current proposals. The queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
         # The other proposals are out of date, or are from a time when this broker was the leader.
@@ -108,5 +108,5 @@ class AlterPartitionQueue:
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:
-        """Discard all proposals; none of them is sent."""
+        """Discard all proposals without sending them."""
         self._pending.clear()

@@ -1,9 +1,9 @@
 """Prepares batches whose records must be checked, converted or recompressed.
 
-Most batches need no preparation. If one does, `Hold` is used: decompression and compression run in
-a thread, and the loop over the records is interrupted regularly, so that the event loop can serve
-other connections. Batches that decompress to a large size are processed one at a time, so a
-thousand decompression bombs need no more memory than one.
+Most batches need no preparation. If a batch does, `Hold` is used. Decompression and compression
+then run in a thread, and the loop over the records is interrupted regularly so that the event loop
+can serve other connections. Batches that decompress to a large size are processed one at a time, so
+a thousand decompression bombs need no more memory than one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
     try:
         while True:
             if step is None:
-                # Yield after each slice: a batch can contain a hundred thousand records.
+                # Yield after each slice, because a batch can contain a hundred thousand records.
                 await asyncio.sleep(0)
                 step = next(steps)
                 continue

@@ -1,7 +1,7 @@
 """Defines the parts of a broker that its log cleaner uses.
 
-This class has a module of its own because two modules need it: the schedule, and the cleaner that
-the schedule loads later. These two must not import each other.
+This class has its own module because it is needed both by the schedule and by the cleaner, which
+the schedule loads later. Those two modules must not import each other.
 """
 
 from __future__ import annotations
@@ -27,4 +27,4 @@ class CleanerParts(NamedTuple):
     failures: DirectoryFailures
     files: Files
     inline: bool = False
-    """Whether to clean in this process rather than in a child process; see `LogCleaner`."""
+    """Whether to clean in this process rather than in a child process (see `LogCleaner`)."""

@@ -39,7 +39,7 @@ class CleanerProcess:
         return None if self._process is None else self._process.pid
 
     async def send(self, lines: Iterable[bytes]) -> None:
-        """Send a job. Its lines are generated only as they are needed.
+        """Send a job. Its lines are generated only when they are needed.
 
         Raises OSError, for example if the process has died.
         """
@@ -51,8 +51,7 @@ class CleanerProcess:
         await _in_thread(self._process.stdin.flush)
 
     def _start(self) -> Popen[bytes]:
-        # The process identifies each key by a hash, which it computes with a random secret of its
-        # own.
+        # The process identifies each key by a hash, which it computes with its own random secret.
         process = start_child(_MODULE, PYTHONHASHSEED="random")
         assert process.stdout is not None
         # The event loop reads from this pipe when data is available, and must never block on it.
@@ -90,7 +89,7 @@ class CleanerProcess:
         return Failed(f"the cleaner process exited unexpectedly with status {status}", False)
 
     async def end(self) -> None:
-        """Kill the process. After this returns, the process touches no log."""
+        """Kill the process. After this returns, the process no longer touches any log."""
         if self._process is not None:
             # The process can be killed at any time, because its files have the suffix `.cleaned`
             # and are discarded.

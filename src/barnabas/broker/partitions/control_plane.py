@@ -4,8 +4,8 @@ LeaderAndIsr, UpdateMetadata and StopReplica requests arrive as values, either d
 controller in this process or decoded from the request of a controller on another broker. Each of
 them contains the controller epoch. If that is lower than the highest epoch seen so far, the request
 was sent by a deposed controller and is rejected (ZK-3, ZK-5). A StopReplica is also rejected if its
-leader epoch is older than that of the hosted replica: the request may have been delayed on an old
-connection, and the replica may have been reassigned to this broker since then (KIP-570).
+leader epoch is older than that of the hosted replica, because the request may have been delayed on
+an old connection while the replica was reassigned to this broker (KIP-570).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MetadataListener(Protocol):
     """The interface of objects that are notified when the cluster image is replaced."""
 
     def brokers_changed(self) -> None:
-        """React to the fact that brokers may have joined or failed."""
+        """React to a possible change in the set of live brokers."""
 
     def topics_deleted(self, names: Sequence[str]) -> None:
         """React to the controller's deletion of these topics."""
@@ -66,7 +66,8 @@ class ControlPlane:
         """The highest controller epoch in any request so far."""
 
     async def handle(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """Apply a request, letting other tasks run in between; return an error code per partition.
+        """Apply a request while letting other tasks run in between, and return an error code for
+        each partition.
 
         Everything that must survive a crash is on disk when this returns. Raises
         StaleControllerEpoch for a deposed controller, and OSError from the log directories.

@@ -1,4 +1,4 @@
-"""Finds topics that were deleted while this broker could not be notified of it.
+"""Finds topics that were deleted while this broker could not be notified.
 
 A controller announces a deletion only once, and only to the brokers that are live at that time. A
 broker whose session had expired, or that missed the last requests of a controller that failed,

@@ -70,9 +70,7 @@ class DirectoryFailures:
 
     def on_error(self, directory: Path, error: OSError) -> None:
         """Take a log directory and all its partitions offline because an operation in the directory
-        failed.
-
-        The error is ignored if there were no file descriptors left, because that is not a disk
+        failed. An error caused by a lack of file descriptors is ignored, because it is not a disk
         failure.
         """
         replicas = self.removal.replicas

@@ -1,8 +1,8 @@
 """Moves replicas between this broker's log directories without interrupting service (KIP-113).
 
 Each move has its own task (`replica_mover`). The number of moves that run at once is limited to the
-number of directories; other moves wait for their turn. After a restart, a move continues when the
-first LeaderAndIsr arrives.
+number of directories, and other moves wait for their turn. After a restart, a move continues when
+the first LeaderAndIsr arrives.
 
 If the target fails, the move ends and the target directory goes offline. If the source fails, the
 replica goes offline, as it does after any disk failure.

@@ -4,7 +4,7 @@ The intervals are the same as in Kafka. High watermarks are checkpointed every
 `replica.high.watermark.checkpoint.interval.ms`, and recovery points every
 `log.flush.offset.checkpoint.interval.ms`. Deleted partitions are removed within
 `log.segment.delete.delay.ms`. Producers that have been idle for a day expire within ten minutes.
-Retention runs every `log.retention.check.interval.ms`, and the ISR check runs twice per
+Retention runs every `log.retention.check.interval.ms`. The ISR check runs twice within
 `replica.lag.time.max.ms`.
 
 Each duty has its own task and waits for the disk in a thread, so a slow disk does not delay the
@@ -76,7 +76,7 @@ class _Round:
 class Housekeeping:
     """Runs the duties, from `start` until `stop`.
 
-    If a round fails, this is logged, and the next round follows after the usual interval.
+    If a round fails, the failure is logged, and the next round follows after the usual interval.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Housekeeping:
     async def _flush_rolled(self) -> None:
         for replica in self._hosted():
             # Rolled segments do not change. Once they are on disk, the recovery point moves past
-            # them, so they need not be scanned when the broker starts after a crash (ST-8).
+            # them, so they do not have to be scanned when the broker starts after a crash (ST-8).
             for flush in replica.log.take_unflushed():
                 await self._run_guarded(replica, flush)
 
@@ -260,7 +260,7 @@ class Housekeeping:
         await run_in(self._replicas.threads.background, action)
 
     def _hosted(self) -> Iterator[Replica]:
-        """Yield all replicas, except those that are deleted or replaced before their turn comes."""
+        """Yield all replicas, except any that are deleted or replaced before their turn comes."""
         for replica in list(self._replicas):
             if self._replicas.hosts(replica):
                 yield replica

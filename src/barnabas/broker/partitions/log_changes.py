@@ -36,7 +36,7 @@ _KEPT_TOGETHER = 256
 
 Otherwise, the collector would walk all logs each time their number has grown by a quarter. With
 10,000 logs, this blocks the loop for 120 ms. The objects of a log are not part of any cycle, so
-they are freed even so when the log is deleted.
+they are still freed when the log is deleted.
 """
 
 
@@ -68,9 +68,9 @@ class LogChanges:
             replica = self._replicas.get(name)
             if replica is not None:
                 if self.made.get(name) == broker_epoch:
-                    # The log was created in this registration, and a topic is never deleted without
-                    # the brokers that are live. The request is therefore outdated, from a
-                    # connection that was abandoned.
+                    # The log was created in this registration, and a topic is never deleted unless
+                    # all live brokers take part. The request is therefore an outdated one from an
+                    # abandoned connection.
                     _log.error(
                         "%s: ignoring a LeaderAndIsr request for an earlier topic of the same name",
                         name,

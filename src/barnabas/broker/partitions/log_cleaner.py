@@ -2,13 +2,13 @@
 
 The work is done in a child process (`storage.compaction`), because a busy Python thread would delay
 every request by milliseconds. This process only renames the files when segments are replaced. With
-`inline`, a thread does the work in small steps; this is meant for the simulator and for small
+`inline`, a thread does the work in small steps. This mode is meant for the simulator and for small
 tests.
 
 A pass is aborted if its log is truncated, deleted, moved or taken offline, because the files are
-then no longer those that were cleaned. While a log is being moved to another directory, it is not
-cleaned; otherwise, the copy could contain a record but not the tombstone that deleted it. A corrupt
-log is reported once and is skipped from then on, but the other logs are still cleaned.
+then no longer those that were cleaned. A log that is being moved to another directory is not
+cleaned, because the copy could then contain a record but not the tombstone that deleted it. A
+corrupt log is reported once and skipped from then on, while the other logs are still cleaned.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class LogCleaner:
         await self._process.end()
 
     async def clean_once(self) -> bool:
-        """Clean the dirtiest log that is due, and return whether there was such a log.
+        """Clean the dirtiest log that is due, and return whether there was one.
 
         While the age of tombstones and records is not known, no log is cleaned.
         """

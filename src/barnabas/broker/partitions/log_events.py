@@ -1,7 +1,7 @@
 """Builds the events for retention, compaction and DeleteRecords, including their causes (IN-1).
 
 A healthy broker with ten thousand partitions produces thousands of these events every few minutes.
-They are therefore routine events (`events.ROUTINE`): the broker keeps only some of them per minute,
+They are therefore routine events (`events.ROUTINE`). The broker keeps only some of them per minute,
 and tools do not show them unless asked to. The log still has a line for each event.
 """
 

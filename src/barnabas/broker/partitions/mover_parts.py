@@ -1,7 +1,7 @@
 """Defines the parts of a broker that are used to move a replica between log directories.
 
-This class has a module of its own because two modules need it: `directory_moves`, and the mover
-that `directory_moves` loads later. These two must not import each other.
+This class has its own module because it is needed both by `directory_moves` and by the mover, which
+`directory_moves` loads later. Those two modules must not import each other.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The order is always "append, write, notify the machine, apply its decision". Appends are staged, and
 are written once per wake-up of the loop (`Replicas.write_staged`). Requests with acks=all wait in a
-heap of futures that is ordered by offset. Parked fetches and sessions are notified of each append:
-followers when the data is written, consumers when it becomes visible. There is no purgatory, and
-nothing has to iterate over all partitions.
+heap of futures that is ordered by offset. Parked fetches and sessions are notified of each append.
+Followers are notified when the data is written, and consumers when it becomes visible. There is no
+purgatory, and nothing has to iterate over all partitions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Watcher(Protocol):
         ...
 
     def wake(self) -> None:
-        """React to a change that a reader must learn of immediately (leadership, deletion)."""
+        """React to a change that a reader must learn about immediately, such as a deletion."""
         ...
 
     def requested_at_ms(self, replica_id: int) -> int | None:
@@ -86,7 +86,7 @@ class Watchers:
             watcher.notify(more_bytes)
 
     def wake(self) -> None:
-        """Wake the watchers because of a change that readers must learn of immediately."""
+        """Wake the watchers because of a change that readers must learn about immediately."""
         for watcher in list(self._all):
             watcher.wake()
 
@@ -191,8 +191,7 @@ class Replica:
         """Stage a batch that a producer sent to this broker as the leader.
 
         Raises the KafkaError to send to the client, OSError, or Doubt if `is_unseen` is set and the
-        header may be wrong. After `written`, neither the batch counts nor `records` are needed any
-        more.
+        header may be wrong. After `written`, the batch counts and `records` are no longer needed.
         """
         self._will_write()
         result = self.log.append(records, self.partition.leader_epoch, wall_ms, is_unseen)
@@ -204,7 +203,7 @@ class Replica:
         return result
 
     def append_own(self, records: memoryview, wall_ms: int) -> AppendResult:
-        """Stage a batch from a coordinator on this broker. Otherwise the same as `append`."""
+        """Stage a batch from a coordinator on this broker, in the same way as `append`."""
         self._will_write()
         result = self.log.append_own(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
@@ -212,7 +211,7 @@ class Replica:
         return result
 
     def append_control(self, records: memoryview, wall_ms: int) -> AppendResult:
-        """Stage the marker of a transaction. Otherwise the same as `append`."""
+        """Stage the marker of a transaction, in the same way as `append`."""
         self._will_write()
         result = self.log.append_control(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
@@ -235,8 +234,8 @@ class Replica:
     def count_traffic(self) -> None:
         """Add the data that was appended as the leader since the last call to the topic's metrics.
 
-        This is called when a metrics page is rendered and when leadership ends. To count the
-        records of every batch at once would add one percent to the cost of a small request.
+        This is called when a metrics page is rendered and when leadership ends. Counting the
+        records of every batch immediately would add one percent to the cost of a small request.
         """
         if self._led_from != _NOT_LED:
             end_offset = self.log.log_end_offset
@@ -255,9 +254,9 @@ class Replica:
             if end_offset < self.partition.log_end_offset:
                 return
         if self._followers:
-            # Note who has caught up before the log grows. A follower that has caught up now had
-            # also caught up at the last request of its session, even if that request did not list
-            # this idle partition (RE-8).
+            # Record which followers have caught up before the log grows. A follower that has caught
+            # up now had also caught up at the last request of its session, even if that request did
+            # not list this idle partition (RE-8).
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.on_appended(end_offset, now_ms)
         if effects:
@@ -288,7 +287,7 @@ class Replica:
     # --- read ------------------------------------------------------------------------------------
 
     def park(self, watcher: Watcher) -> None:
-        """Return the watchers of visible data. Consumers wait among these."""
+        """Return the watchers of visible data, which consumers join."""
         if self._parked is None:
             self._parked = Watchers()
         self._parked.park(watcher)
@@ -351,8 +350,8 @@ class Replica:
     def wait_for(self, offset: int, *, is_strict: bool = False) -> asyncio.Future[None]:
         """Return a future that is done when the high watermark has reached `offset`.
 
-        The future fails if leadership is lost. With `is_strict`, it also fails, with
-        NotEnoughReplicasAfterAppend, if the ISR falls below the minimum.
+        The future fails if leadership is lost. If `is_strict`, it also fails with
+        NotEnoughReplicasAfterAppend when the ISR falls below the minimum.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # This broker may have lost the leadership since the append.
@@ -470,8 +469,8 @@ class Replica:
         self.wake_watchers()
 
     def wake_watchers(self) -> None:
-        """Wake all readers because of a change that they must learn of immediately (leadership,
-        deletion).
+        """Wake all readers because of a change that they must learn about immediately, such as a
+        change of leadership or a deletion.
         """
         if self._parked is not None:
             self._parked.wake()

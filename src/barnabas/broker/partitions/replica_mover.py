@@ -5,8 +5,8 @@ The move may have begun before the broker was restarted.
 The mover carries out the decisions of `replication.directory_move` in steps of 64 KiB. Data is read
 and flushed in threads, and appended in the same way as on a follower.
 
-The switch takes place in one turn of the event loop, and requests do not notice it: staged data is
-copied as well, and the offsets for which requests are waiting stay valid. However, the log is now
+The switch takes place in one turn of the event loop. Requests do not notice it, because staged data
+is copied as well and the offsets for which requests are waiting stay valid. However, the log is now
 another object, so code must read `replica.log` again after an await.
 """
 
@@ -59,7 +59,9 @@ class _GivenUp(Exception):
 
 
 class ReplicaMover:
-    """Moves the replica of one partition to its future replica. A mover can be used only once."""
+    """Replaces the replica of one partition with its future replica. A mover can be used only
+    once.
+    """
 
     __slots__ = (
         "_failures",
@@ -123,12 +125,11 @@ class ReplicaMover:
             self._replicas.start_flush(replica)
 
     async def _on_target_error(self, target: Path, error: OSError) -> None:
-        """Take the target offline after a disk error, unless there were merely no file descriptors
-        left.
+        """Take the target offline after a disk error, unless the error was only a lack of file
+        descriptors.
         """
         self._failures.on_error(target, error)
-        # The target has not failed if there are merely no file descriptors left. The move is
-        # retried.
+        # A lack of file descriptors does not mean that the target has failed. The move is retried.
         if self._future.health.is_failed and self._store.futures.get(self._name) is self._future:
             self._drop()
         await self._pause(_AGAIN_AFTER_S)
@@ -161,7 +162,7 @@ class ReplicaMover:
                 return
 
     async def _settle(self) -> None:
-        """Sync the future replica after its truncation, and load its producers."""
+        """Sync the future replica after it was truncated, and load its producers."""
         future = self._future
         cut = future.unsettled
         if cut is not None:
@@ -226,7 +227,7 @@ class ReplicaMover:
     async def _copy(self, offset: int, replica: Replica) -> None:
         throttle, clock = self._throttles.moves, self._replicas.clock
         wait_ms = throttle.wait_ms(clock.monotonic_ms())
-        if wait_ms > 0 and replica.successor is None:  # or acknowledgements would wait too
+        if wait_ms > 0 and replica.successor is None:  # otherwise acknowledgements would wait too
             await self._pause(min(wait_ms / 1000, _AGAIN_AFTER_S))  # the configured rate can change
             return
         future, log, truncations = self._future, replica.log, replica.log.truncations

@@ -1,4 +1,6 @@
-"""Removes replicas that the controller has stopped or moved, or that were lost with a disk."""
+"""Removes replicas that the controller has stopped or moved, or that were lost when a disk
+failed.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class ReplicaRemoval:
     def remove(self, replica: Replica, reason: KafkaError | None = None) -> None:
         """Stop hosting the replica, but keep its log.
 
-        `reason` is the error with which waiting requests fail.
+        `reason` is the error that waiting requests get.
         """
         self.replicas.remove(replica)
         for listener in self._listeners:

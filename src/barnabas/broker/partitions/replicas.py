@@ -131,8 +131,8 @@ class Replicas:
         self.write_soon = writes.write_soon
         self.start_flush = writes.start_flush
         self.converting: set[str] = set()
-        """The topics whose batches must be prepared before they are appended; see
-        `storage.batch_validation.prepare`.
+        """The topics whose batches must be prepared before they are appended (see
+        `storage.batch_validation.prepare`).
         """
 
     def __len__(self) -> int:
@@ -202,7 +202,7 @@ class Replicas:
     # --- lookup ----------------------------------------------------------------------------------
 
     def leader_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """Return the replica if this broker is the partition's leader; otherwise raise the error
+        """Return the replica if this broker is the partition's leader. Otherwise, raise the error
         for the client.
 
         `leader_epoch` is the leader epoch known to the client. As in Kafka, it is compared before
@@ -214,8 +214,8 @@ class Replicas:
         return replica
 
     def replica_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """Return the replica, whether it is the leader or a follower; otherwise raise the error for
-        the client.
+        """Return the replica, whether it is the leader or a follower, or raise the error for the
+        client.
         """
         # A plain tuple is enough. It is equal to the TopicPartition, and takes only a tenth of the
         # time to build.
@@ -235,7 +235,8 @@ class Replicas:
     def hosts(self, replica: Replica) -> bool:
         """Return whether this replica object is still hosted.
 
-        Another may have replaced it during an `await`."""
+        Another object may have replaced it during an `await`.
+        """
         return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
@@ -248,8 +249,8 @@ class Replicas:
         return kind(f"{name} is not hosted by this broker")
 
     def latest_epoch_of(self, name: TopicPartition) -> int:
-        """Return the last leader epoch in the log on this broker, even if it is not hosted, or -1
-        if there is no log.
+        """Return the last leader epoch in this broker's log, or -1 if there is no log. The
+        partition need not be hosted.
 
         A controller uses this if its metadata does not contain the leader epoch (ZK-6).
         """

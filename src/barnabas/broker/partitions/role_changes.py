@@ -1,4 +1,4 @@
-"""Applies the controller's decisions about which partitions this broker hosts, and in which role.
+"""Applies the controller's decisions about which partitions this broker hosts and in which roles.
 
 LeaderAndIsr, UpdateMetadata and StopReplica requests arrive as values. Log directories and roles
 are changed only by this module, both on a standalone broker and in a cluster.
@@ -47,9 +47,7 @@ _PARTITIONS_PER_TURN = 16  # each may need file operations; other tasks run in b
 
 
 class _Unhosted(Exception):
-    """Raised if there is no file descriptor left with which to create or change a
-    replica's files.
-    """
+    """Raised if no file descriptor is left for creating or changing a replica's files."""
 
 
 class DeferredStates:
@@ -158,7 +156,7 @@ class RoleChanges:
         self._listeners = listeners
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)
-        # It is unknown what is in a directory that failed before it was read.
+        # The contents of a directory that failed before it was read are unknown.
         self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
         """The states that are waiting for file descriptors.
@@ -252,8 +250,8 @@ class RoleChanges:
             return InvalidTopic.code
         if replica is None:
             return KafkaStorageError.code
-        # The request is meant for another topic with the same name: see `set_strays_aside`
-        # (KIP-516).
+        # The request is meant for another topic with the same name (KIP-516; see
+        # `set_strays_aside`).
         if replica.partition.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if state.partition.leader != NO_LEADER:
@@ -374,8 +372,8 @@ class RoleChanges:
             raise
         else:
             log.config = config  # it was opened before its settings were known
-        # After a deletion, the checkpoint may be below the log start; after a crash, it may be
-        # above the log end. Clamp the high watermark between the two (RE-12).
+        # The checkpoint may be below the log start after a deletion, and above the log end after a
+        # crash. Clamp the high watermark between the two (RE-12).
         checkpointed = store.high_watermarks.get(name, 0)
         classes = self._classes or OWN_CLASSES
         partition = classes.partition(

@@ -25,7 +25,7 @@ _AGAIN_AFTER_S = 0.1  # seconds until the next attempt if the sync lacks a descr
 
 
 class Hosted(Protocol):
-    """The part of `Replicas` that is needed to write and flush."""
+    """The part of `Replicas` that is needed for writing and flushing."""
 
     threads: DiskThreads
 
@@ -108,7 +108,7 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
         replica.fail(error)
     else:
         replica.flush = None
-        # Records that are appended later need not be on disk yet.
+        # Records that are appended later do not have to be on disk yet.
         _count(replica, replicas, clock, replica.log.log_end_offset)
     replica.sync_ended()
 

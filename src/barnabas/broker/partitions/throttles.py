@@ -3,11 +3,12 @@
     leader.replication.throttled.rate       the leader omits a partition from a follower's response
     follower.replication.throttled.rate     the follower omits it from its requests
 
-Once the rate is used up, these throttles apply to replicas that are out of sync and that their
-topic lists (in `leader.replication.throttled.replicas` and `follower....`). Bytes copied to in-sync
-replicas are counted but never delayed, because a throttle is meant to delay reassignments, not
-acknowledgements. The lists and the rates are handled here. Whether a replica is in sync is checked
-by `fetching/replica_readers.py` on the leader, and by `replication/followed.py` on the follower.
+Once the rate is used up, these throttles apply to out-of-sync replicas that are listed in the
+topic's configs (`leader.replication.throttled.replicas` and `follower....`). Bytes copied to
+in-sync replicas are counted but never delayed, because a throttle is meant to delay reassignments
+and not acknowledgements. The lists and the rates are handled here. Whether a replica is in sync is
+checked by `fetching/replica_readers.py` on the leader, and by `replication/followed.py` on the
+follower.
 
     replica.alter.log.dirs.io.max.bytes.per.second
 
@@ -51,8 +52,8 @@ class Throttles:
 
     def of_leader(self, replica: Replica) -> Throttle | None:
         """Return the throttle for the followers of this replica, if there is one."""
-        # The list is a topic config. It contains partitions with their brokers, or an asterisk for
-        # all of them (KIP-73).
+        # The list is a topic config. It contains partitions with their brokers, or an asterisk that
+        # stands for all of them (KIP-73).
         listed = replica.log.config.leader_replication_throttled_replicas
         if listed and self._leader.covers(listed, replica.topic_partition.partition):
             return self._leader

@@ -1,8 +1,8 @@
 """Counts the records and bytes written to and read from topics (Kafka's BrokerTopicMetrics).
 
-All replicas of a topic share one object of plain numbers, so counting means adding to an attribute.
-When a topic's last replica is removed, its counts are added to a common sum. The totals therefore
-never decrease, and there are never more names than hosted topics.
+All replicas of a topic share one object that contains plain numbers, so counting means adding to an
+attribute. When a topic's last replica is removed, its counts are added to a common sum. The totals
+therefore never decrease, and there are never more names than there are hosted topics.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     limits by entity --(user, client id)--> ClientLimits --> a meter per limit and sharing entity
 
 If there are no quotas, nothing is measured, and each request costs only a check of `is_active`. If
-there are quotas, only the clients that a quota applies to are measured. A meter is kept until it
-has not been used for an hour. If there are too many meters, the oldest are dropped, so that a
-client cannot exhaust the memory by inventing client ids.
+there are quotas, only clients to which a quota applies are measured. A meter is kept until it has
+not been used for an hour. If there are too many meters, the oldest are dropped, so that a client
+cannot exhaust the memory by inventing client ids.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Limits:
 
 
 def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
-    """Yield the entities whose limits could apply, the most specific first, each with the entity
-    whose clients share the limit.
+    """Yield the entities whose limits could apply, in order of decreasing specificity, each with
+    the entity whose clients share the limit.
     """
-    # This is Kafka's order: user and id, user and any id, user; then the same three for any user;
-    # and finally ids alone.
+    # This is Kafka's order. A user and an id come first, then a user and any id, and then a user
+    # alone. The same three follow for any user, and finally ids alone.
     for name in (user, DEFAULT):
         if client_id:
             yield Entity(name, client_id), Entity(user, client_id)
@@ -138,7 +138,7 @@ class RateMeter:
         return self._rate.per_second(now_ms)
 
     def record_ns(self, spent_ns: int, now_ms: int) -> int:
-        """Count the time used, whose limit is a percentage. Return the throttle time in
+        """Count the time used, which has a percentage as its limit. Return the throttle time in
         milliseconds.
         """
         return self.record(spent_ns * _PERCENT_PER_NS, now_ms)
@@ -219,7 +219,9 @@ class Throttles(Protocol):
         ...
 
     def on_limits_changed(self, limit_of: Callable[[str, Entity], float | None]) -> None:
-        """Compare the limits of the entities being throttled with the limits that apply now."""
+        """Compare the limits of the entities that are being throttled with the limits that apply
+        now.
+        """
         ...
 
     def close(self) -> None: ...
@@ -318,7 +320,7 @@ class ClientQuotas:
         try:
             return self._known[key]
         except KeyError:
-            # Clients can invent any number of client ids, each of which uses memory.
+            # Clients can invent any number of client ids, and each id uses memory.
             if len(self._known) >= _MOST_CLIENTS:
                 del self._known[next(iter(self._known))]
             found = self._known[key] = self._look_up(
@@ -328,7 +330,8 @@ class ClientQuotas:
 
     def _look_up(self, user: str, client_id: str) -> ClientLimits | None:
         found = [self._meter(kind, user, client_id) for kind in KINDS]
-        # Also cache that a client has no quota, so that it need not be looked up for every request.
+        # Also cache the fact that a client has no quota, so that it is not looked up for every
+        # request.
         if not any(found):
             return None
         produce, fetch, request, mutation = found
@@ -362,7 +365,7 @@ class ClientQuotas:
         on_throttled = partial(self._throttles.add, kind, sharing)
         if kind == MUTATION:
             return MutationMeter(self._mutation_windows, on_throttled)
-        # Where time is limited, Kafka throttles for no longer than one window (KIP-124).
+        # If the limit applies to time, Kafka throttles for no longer than one window (KIP-124).
         most_ms = self._windows.length_ms if kind == REQUEST else None
         return RateMeter(self._windows, on_throttled, most_ms)
 

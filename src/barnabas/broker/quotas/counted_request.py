@@ -7,9 +7,9 @@ response.
 
 A response is never delayed. A client that respects the throttle time waits before it sends its next
 request. The next request of any other client is not read until that time has passed (KIP-219). Only
-time on the event loop is counted: stage one, the steps of coroutines, and the encoding of an
-immediate response. Work done in threads (decoding and encoding long messages, reading from the
-disk) is not counted.
+time on the event loop is counted. This includes stage one, the steps of coroutines, and the
+encoding of an immediate response. Work done in threads (decoding and encoding long messages,
+reading from the disk) is not counted.
 
 As in Kafka, requests between brokers are exempt. They include all requests that need
 CLUSTER_ACTION, and the fetches of followers.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.client_quotas import ClientLimits
 
 _LOGIN = ("sasl_handshake", "sasl_authenticate")
-_REPLICA_STATE = 15  # the first Fetch with the replica id in a separate structure
+_REPLICA_STATE = 15  # the first Fetch version that has the replica id in a separate structure
 
 Settled = Message | Staged | Later | None
 

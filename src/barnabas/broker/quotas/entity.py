@@ -5,8 +5,8 @@
     clients/<client-id>                  a client id of any user
     ips/<address>                        an address
 
-As in Kafka, names are URL-encoded. `<default>`, which no encoded name can equal, stands for all
-users, client ids or addresses that have no entry of their own.
+As in Kafka, names are URL-encoded. `<default>` stands for all users, client ids or addresses
+without their own entry. No encoded name can be equal to it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ KINDS = (USERS, CLIENTS, IPS)
 
 
 class Entity(NamedTuple):
-    """A user, a client id or both, identified by their encoded names. A part that is not given is
-    "".
-    """
+    """A user, a client id or both, identified by their encoded names. A missing part is ""."""
 
     user: str = ""
     client_id: str = ""
@@ -53,13 +51,12 @@ def entity_of(path: str) -> Entity | None:
 
 
 def encode_name(name: str | None) -> str:
-    """Encode a name as it is written in the tree: all characters except letters, digits and `.-_`
-    are escaped.
+    """Encode a name for the tree by escaping all characters except letters, digits and `.-_`.
 
     None is encoded as the name of the default.
     """
-    # Kafka's Sanitizer uses Java's URLEncoder, with %20 for a blank and %2A for an asterisk. Only
-    # the tilde is then treated differently by `quote`.
+    # Kafka's Sanitizer uses Java's URLEncoder, with %20 for a blank and %2A for an asterisk. Apart
+    # from these, `quote` differs from it only for the tilde.
     return DEFAULT if name is None else quote(name, safe="").replace("~", "%7E")
 
 

@@ -16,7 +16,7 @@ from barnabas.named_tuple import NamedTuple
 
 CONNECTION_RATE = "connection_creation_rate"
 
-_MOST_ADDRESSES = 20_000  # the most addresses measured at the same time
+_MOST_ADDRESSES = 20_000  # the maximum number of addresses measured at the same time
 _INACTIVE_MS = 60 * 60 * 1_000
 
 
@@ -50,8 +50,8 @@ class IpQuotas:
         """Whether any address has a limit."""
 
     def set(self, address: str, limit: float | None) -> None:
-        """Set the limit of an address, or with DEFAULT, of all addresses without one. None removes
-        the limit.
+        """Set the limit of an address, or of all addresses that have no limit if given DEFAULT.
+        None removes the limit.
         """
         if limit is None:
             self._limits.pop(address, None)
@@ -62,8 +62,8 @@ class IpQuotas:
             self._meters.clear()
 
     def throttle_ms(self, address: str, now_ms: int) -> int:
-        """Count a new connection and return 0. If it comes too early, return the throttle time in
-        milliseconds instead.
+        """Count a new connection and return 0, or return the throttle time in milliseconds if the
+        connection comes too early.
 
         A connection that exceeds the limit is not counted, and is closed after the throttle time.
         """

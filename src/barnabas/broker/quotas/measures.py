@@ -1,6 +1,6 @@
-"""Implements the measures that Kafka uses for quotas: a rate, a token bucket and an average. Pure.
+"""Implements the measures that Kafka uses for quotas: a rate, a token bucket and an average.
 
-A rate is computed from several samples, each of them one window long, and the time that they cover:
+A rate is computed from several samples, each one window long, and from the time that they cover:
 
     |  sample  |  sample  |  sample  | current |
     oldest start <------------ covered -------> now      at least (count - 1) windows
@@ -11,8 +11,8 @@ Samples that were last written `count` windows ago are obsolete. A burst is meas
 `count - 1` windows. Otherwise, the first request after a pause would look like a high rate.
 
 Topic changes are measured by a token bucket (KIP-599). It is filled at the rate of the limit until
-it is full. A single request of any size may overdraw it. After that, nothing is admitted as long as
-the bucket is below zero.
+it is full. A single request of any size may overdraw it. After that, nothing is admitted until the
+bucket is no longer below zero.
 
 The measures never read a clock. The time is passed to every call, and must not decrease.
 """
@@ -106,15 +106,15 @@ class Rate:
         """Return how long to remain idle until the rate has fallen to the limit, or 0 if it is not
         above the limit.
 
-        If the limit is 0, any usage exceeds it, no matter how long the client waits.
+        If the limit is 0, any usage exceeds it, however long the client waits.
         """
         observed = self.per_second(now_ms)
         if observed <= max(0.0, limit):
             return 0
         if limit <= 0:
             return MAX_THROTTLE_MS
-        # This is from Kafka's QuotaUtils: after this time without values, the rate over both
-        # periods equals the limit.
+        # As in Kafka's QuotaUtils, the rate over both periods equals the limit after this time
+        # without values.
         over = (observed - limit) / limit
         return floor(min(over * self.covered_ms(now_ms) + 0.5, MAX_THROTTLE_MS))
 
@@ -146,9 +146,7 @@ class TokenBucket:
         self._tokens = self.tokens(limit, now_ms) - count
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """Return how long it takes until the bucket is no longer overdrawn, or 0 if it is not
-        overdrawn.
-        """
+        """Return the time until the bucket is no longer overdrawn, or 0 if it is not overdrawn."""
         missing = -self.tokens(limit, now_ms)
         if missing <= 0:
             return 0

@@ -1,4 +1,5 @@
-"""Applies the quota to a single request that creates or deletes partitions (KIP-599).
+"""Applies the controller mutation quota to a single request that creates or deletes partitions
+(KIP-599).
 
     strict       (versions that have THROTTLING_QUOTA_EXCEEDED) a change is rejected while the
                  bucket is overdrawn

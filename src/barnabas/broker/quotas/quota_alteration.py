@@ -61,9 +61,7 @@ def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
 
 
 def _check_address(name: str | None) -> None:
-    """Reject host names, which Kafka accepts and looks up, because they would have to be looked up
-    repeatedly.
-    """
+    """Reject host names. Kafka accepts them, but they would have to be looked up repeatedly."""
     if name is None:
         return
     try:
@@ -83,7 +81,7 @@ def edit_of(path: str, changes: Sequence[Change]) -> Edit:
                 if key not in keys:
                     raise InvalidRequest(f"Invalid configuration key {key}")
                 wanted[key] = _text(key, value)
-            elif key in keys:  # except a user's credentials
+            elif key in keys:  # all settings except a user's credentials
                 wanted.pop(key, None)
         return wanted
 
@@ -97,8 +95,8 @@ def _text(key: str, value: float) -> str:
     if key in _FRACTIONS:
         return _java_double(value)
     kind, most = _WHOLE[key]
-    # The values on the wire are doubles. As in Kafka, a double this close to a whole number is
-    # taken as that number.
+    # The values on the wire are doubles. As in Kafka, a double that is this close to a whole number
+    # is treated as that number.
     whole = int(value + _EPSILON)
     if abs(whole - value) > _EPSILON or whole > most:
         raise InvalidRequest(f"Configuration {key} must be a {kind} value")

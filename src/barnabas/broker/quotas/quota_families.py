@@ -6,7 +6,7 @@
     kafka.server:type=socket-server-metrics,ip=10.0.0.1  connection-accept-rate
         kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"}
 
-A broker without quotas exports none of these metrics. Clients can make up client ids, each of which
+A broker without quotas exports none of these metrics. Clients can make up client ids, and each id
 would leave a series in the system that collects the metrics. For this reason, only the most
 recently used ids and the addresses with the highest connection rates are shown.
 """

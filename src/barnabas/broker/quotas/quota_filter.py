@@ -1,9 +1,9 @@
-"""Implements the filter in DescribeClientQuotas, which lists entity types and how each of them must
-match.
+"""Implements the filter of DescribeClientQuotas. The filter lists entity types and says how each of
+them must match.
 
-exact      the part has this name            default    it is the default
-any        the part exists, whatever its name
-strict     an entity must have no other parts
+    exact      the part has this name            default    it is the default
+    any        the part exists, under any name
+    strict     an entity must have no other parts
 """
 
 from __future__ import annotations

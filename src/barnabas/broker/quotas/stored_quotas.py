@@ -1,7 +1,7 @@
 """Reads quotas from the metadata tree and watches them for changes. See `entity` for the paths.
 
-A value that cannot be used because someone edited it by hand or another version wrote it is logged
-and ignored.
+A value that cannot be used is logged and ignored. Someone may have edited it by hand, or another
+version may have written it.
 """
 
 from __future__ import annotations

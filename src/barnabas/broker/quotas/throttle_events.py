@@ -1,5 +1,5 @@
-"""Adds an event when a quota begins to throttle clients, and another when the throttling has ended
-(IN-1).
+"""Adds an event when a quota begins to throttle clients, and another event when the throttling has
+ended (IN-1).
 
 Clients that share a quota are treated as one entity. An entity is considered throttled until no
 request has been throttled for a whole quota window (`quota.window.num` times

@@ -167,7 +167,7 @@ class AlterPartition:
                 updates.append(IsrUpdate(each.partition, answer, each.lags))
             if not each.answer.done():
                 each.answer.set_result(answer)
-        await asyncio.sleep(0)  # let the leaders process the responses before they are logged
+        await asyncio.sleep(0)  # the leaders process the responses before these are logged
         report_isrs(self._events, _log, updates)
         return all(answers[each.proposal.topic_partition].error_code == NONE for each in pending)
 

@@ -50,7 +50,7 @@ _CUTS_PER_TURN = 4
 _FIRST_RECONNECT_MS = 50
 _LONGEST_THROTTLE_MS = 1_000  # wait before reading the rate again, which may have been raised
 
-# The leader has dropped the fetch session. The next request starts a new session immediately.
+# The leader has dropped the fetch session, and the next request starts a new session immediately.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
 
 
@@ -104,7 +104,7 @@ class Fetcher:
         """Start replicating the partition. Must be called again in each new leader epoch."""
         name = replica.topic_partition
         before = self._followed.get(name)
-        # A new replica object has a log of its own, which may end at a different offset.
+        # A new replica object has its own log, which may end at a different offset.
         if before is not None and before.replica is not replica:
             self._requests.forget(name)
         followed = Followed(replica, self._parts)
@@ -148,8 +148,8 @@ class Fetcher:
         except BarnabasError as error:
             self._lost(error)
         except Exception:
-            # This is a bug in Barnabas. Keep fetching in spite of it, because this broker would
-            # otherwise drop out of all ISRs.
+            # This is a bug in Barnabas. Keep fetching anyway, because this broker would otherwise
+            # drop out of all ISRs.
             _log.exception("fetching from broker %d failed; restarting the fetcher", self.leader_id)
         finally:
             self._connection.close()
@@ -161,7 +161,7 @@ class Fetcher:
             _log.info("fetching from broker %d again", self.leader_id)
 
     def _lost(self, error: BarnabasError) -> None:
-        """Log once that the connection has been lost, not for every attempt to connect."""
+        """Log the loss of the connection only once, and not for every attempt to connect."""
         is_news = not (self._is_lost or self._parts.view.is_cluster_stopping)
         level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True

@@ -1,9 +1,9 @@
-"""Distributes the partitions that this broker follows over its fetchers (RE-3).
+"""Distributes the partitions that this broker follows among its fetchers (RE-3).
 
-Each leader has up to `num.replica.fetchers` fetchers, one of which is selected by a hash of the
-partition's name. A fetcher is started for its first partition, and ends when its last partition is
-removed. Invariant: a partition is replicated by at most one fetcher, which fetches from the leader
-that the controller appointed last.
+Each leader has up to `num.replica.fetchers` fetchers. A hash of the partition's name selects one of
+them. A fetcher is started for its first partition, and ends when its last partition is removed.
+Invariant: a partition is replicated by at most one fetcher, which fetches from the leader that the
+controller appointed last.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Lag(NamedTuple):
     """How far a follower lags, as computed from the last response of its leader."""
 
     records: int
-    """How many records below the leader's high watermark this replica does not have."""
+    """The number of records below the leader's high watermark that this replica does not have."""
     ms: int
     """How long the replica has been missing records, in milliseconds."""
 
@@ -88,7 +88,7 @@ class Followed:
         return self._follower.fetch_from()
 
     def take(self, sent: FetchFrom, data: PartitionData, now_ms: int) -> Step:
-        """Carry out what the machine has decided on a response, and return the step that was taken.
+        """Carry out the machine's decision about a response, and return the step that was taken.
 
         The fetcher must handle `Wait` and `FetchBounds` itself. Raises CorruptData or KafkaError if
         the records cannot be appended, and OSError if the log has failed.
@@ -177,8 +177,8 @@ class Followed:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the log has been truncated but the truncation has not reached the disk: see
-        `settling`.
+        """Whether the log has been truncated but the truncation has not reached the disk (see
+        `settling`).
         """
         return self.replica.log.unsettled is not None
 
@@ -232,7 +232,7 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
 
 
 def _say_lost(events: EventLog, replica: Replica, step: Truncate | StartAt) -> None:
-    """Report which records of the follower are removed, and why."""
+    """Report which of the follower's records are removed, and why."""
     name, epoch = replica.topic_partition, replica.partition.leader_epoch
     if step.lost_committed:
         lost = counted(step.lost_committed, "record")

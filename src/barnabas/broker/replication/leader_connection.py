@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST = -2, -1
 _BUFFERS = 2
 _ROOM_BYTES = 4096
-"""Extra space which ensures that the last read of a response does not fill the buffer."""
+"""Extra space that ensures that the last read of a response does not fill the buffer."""
 
 
 class Bounds(NamedTuple):
@@ -53,10 +53,10 @@ class ReceiveMemory(MemoryPool):
     """Provides two buffers that receive the responses of a leader alternately.
 
     Only one response is in flight at a time. Its records are views of the buffer until they have
-    been written, and in the meantime the event loop may already need the next buffer, so two
-    buffers are enough. Each buffer grows to the size of the largest response. Responses therefore
-    need not be copied, and the kernel need not clear new pages. The buffers need no limit because
-    the fetch size is limited.
+    been written. In the meantime, the event loop may already need the next buffer, so two buffers
+    are needed and are enough. Each buffer grows to the size of the largest response. Responses
+    therefore do not have to be copied, and the kernel does not have to clear new pages. The buffers
+    need no limit, because the fetch size is limited.
     """
 
     __slots__ = ("_buffers", "_largest_bytes")
@@ -121,8 +121,8 @@ class LeaderConnection:
         """The highest version that both sides support. Set by `open`."""
 
     async def open(self) -> None:
-        """Open the connection. Raises ConnectionLost or NoAnswer, or UnsupportedVersion if the
-        leader is too old.
+        """Open the connection. Raises ConnectionLost, NoAnswer, or, if the leader is too old,
+        UnsupportedVersion.
         """
         channel = await self._peers.connect(
             self._leader(),

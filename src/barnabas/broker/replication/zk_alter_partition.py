@@ -2,8 +2,8 @@
 
 A leader writes the state node of a partition on condition that the node still has the version that
 the leader last saw. If another broker has written the node, the write fails, and the controller
-sends the current state. As in Kafka, the controller is not notified immediately, but of many
-changes at once.
+sends the current state. As in Kafka, the controller is not notified of each change immediately but
+of many changes at once.
 """
 
 from __future__ import annotations

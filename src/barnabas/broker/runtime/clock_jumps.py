@@ -1,15 +1,15 @@
-"""Decides whether the wall clock can be trusted when the age of a record is determined (ST-6).
-Pure.
+"""Decides whether the wall clock can be trusted when the age of a record is determined (ST-6). It
+never reads a clock itself.
 
-Data that is removed because of its age is lost for good, yet the wall clock can be changed by an
+Data that is removed because of its age is permanently lost, but the wall clock can be changed by an
 operator, by NTP, or when a virtual machine is resumed. Every check therefore compares wall time
 with monotonic time. If the two diverge by more than a minute between checks, the wall clock has
 jumped. From then on, nothing is removed by age until the new time has lasted long enough. If the
 clock jumps back before that, the previous state is restored. A slow drift is not considered a jump.
 
 The first check compares the clock with the latest wall time that was trusted by an earlier run of
-the broker. If the clock is ahead, it may be right, because the broker may have been stopped for a
-long time, but it does no harm to wait. If there is no stored time, the clock is trusted at startup.
+the broker. A clock that is ahead may be right, because the broker may have been stopped for a long
+time, but waiting does no harm. If there is no stored time, the clock is trusted at startup.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ class ClockJumps:
         """Return the wall time. If a jump is pending, return the later of the times with and
         without the jump.
 
-        If an age is computed from this time, it is never too large, no matter which of the two
-        times is right.
+        An age that is computed from this time is never too large, whichever of the two times is
+        right.
         """
         return wall_ms if self.are_over else max(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def earliest_ms(self, now_ms: int, wall_ms: int) -> int:
         """Return the earlier of the two times that `latest_ms` considers.
 
-        Data that has expired by this time has expired no matter which of the two times is right.
+        Data that has expired by this time has expired, whichever of the two times is right.
         """
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 

@@ -67,8 +67,8 @@ def of_this_process(listing: Path = _LISTING) -> Descriptors:
 
 
 def allow_many() -> None:
-    """Raise the limit as far as possible, because every connection and every log in use needs an
-    open file.
+    """Raise the limit as far as possible, because every connection and every log in use needs a
+    file descriptor.
     """
     try:
         import resource

@@ -1,8 +1,8 @@
 """Detects when the disk of a log directory hangs, that is, when a write neither completes nor
 fails.
 
-If a write fails, the directory goes offline (ST-10). If the disk hangs, the directory stays online:
-the call blocks in the kernel, perhaps together with the event loop, while the client of the
+If a write fails, the directory goes offline (ST-10). If the disk hangs, the directory stays online.
+The call blocks in the kernel, perhaps together with the event loop, while the client of the
 metadata store keeps the session alive from its own thread. No other broker can then become the
 leader. For this reason, a small file is periodically written and synced in every directory. If that
 takes longer than `log.dir.failure.timeout.ms`, the broker closes its session.

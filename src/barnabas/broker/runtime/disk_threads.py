@@ -1,14 +1,13 @@
-"""Provides a broker's thread pools for disk access, so that its event loop need not wait for a
-disk.
+"""Provides a broker's thread pools for disk access, so that its event loop does not have to wait
+for a disk.
 
     flushes       fsyncs for which acknowledgements wait (`flush.messages`)
     reads         reads outside the page cache, for consumers that are far behind
     background    checkpoints, rolled segments, removals, the cleaner's syncs, coordinators' loads
 
-If a pool is busy, only its own duty is delayed. For example, six consumers that read from a slow
-disk must not make a producer wait. The threads do no computing, and each call releases the GIL.
-Work that has no pool of its own (a journal commit, recompression) runs in the event loop's default
-threads.
+A busy pool delays only its own duty. For example, six consumers that read from a slow disk must not
+make a producer wait. The threads do no computing, and each call releases the GIL. Work without its
+own pool, such as a journal commit or recompression, runs in the event loop's default threads.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Determines how much memory this process may use, given the machine and a container limit, if
-there is one.
+"""Determines how much memory this process may use, considering the machine and the container limit,
+if any.
 """
 
 from __future__ import annotations

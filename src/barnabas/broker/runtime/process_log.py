@@ -23,7 +23,7 @@ class LineFormatter(logging.Formatter):
     """Formats a record as a single line, `time level logger message`, with the time in UTC and to
     the millisecond.
 
-    Untrusted text is escaped, because a newline in a name could be used to forge a line, and an
+    Untrusted text is escaped, because a newline in a name could be used to forge a log line and an
     escape sequence could control the terminal that displays the log.
     """
 
@@ -62,7 +62,7 @@ class JsonFormatter(LineFormatter):
             "message": record.getMessage(),
             "broker": self._broker_id,
         }
-        # Put the traceback in a field of its own, so that each record stays on one line.
+        # Put the traceback in its own field, so that each record stays on one line.
         if record.exc_info:
             fields["exception"] = logging.Formatter.formatException(self, record.exc_info)
         return json.dumps(fields)

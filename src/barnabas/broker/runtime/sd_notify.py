@@ -1,9 +1,9 @@
 """Notifies systemd, or a replacement for it, when the broker is ready and when it stops
 (sd_notify).
 
-A service with `Type=notify` counts as started when the first notification has been sent, so units
-that are ordered after it find the broker ready. If NOTIFY_SOCKET is not set in the environment,
-nothing is sent.
+A service with `Type=notify` counts as started when the first notification has been sent, so the
+broker is ready when units that are ordered after it are started. If NOTIFY_SOCKET is not set in the
+environment, nothing is sent.
 """
 
 from __future__ import annotations

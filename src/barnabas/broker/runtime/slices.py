@@ -3,7 +3,7 @@
 A handler that processes a list is a generator. It yields when `Pace` reports that the slice is
 over, and returns its outcome. Most lists fit into a single slice and are answered immediately.
 
-Data may change between two slices, so a handler must read the data on which it depends again.
+Data may change between two slices, so a handler must then read again the data that it depends on.
 """
 
 from __future__ import annotations

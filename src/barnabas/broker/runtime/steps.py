@@ -1,8 +1,8 @@
 """Runs long work in steps, either all at once or interleaved with other tasks.
 
-A generator yields None where other tasks may run, and a call where it needs the disk. The result or
-exception of the call is the outcome of that `yield`. A generator can also yield several calls
-together, but it does not receive their outcomes.
+A generator yields None when other tasks may run, and yields a call when it needs the disk. The
+result or exception of the call is the outcome of that `yield`. A generator can also yield several
+calls together, but it does not receive their outcomes.
 """
 
 from __future__ import annotations

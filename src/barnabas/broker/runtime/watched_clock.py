@@ -23,8 +23,8 @@ class WatchedClock:
     __slots__ = ("_jumps", "_timer", "monotonic_ms", "wall_ms")
 
     def __init__(self, clock: Clock) -> None:
-        # Use the methods of the original clock directly, so that Produce requests do not pay for
-        # the watching.
+        # Use the methods of the original clock directly, so that watching the clock does not slow
+        # Produce requests down.
         self.monotonic_ms = clock.monotonic_ms
         self.wall_ms = clock.wall_ms
         self._jumps = ClockJumps()
@@ -42,8 +42,8 @@ class WatchedClock:
                 _report(finding)
 
     def earliest_wall_ms(self) -> int:
-        """Return the wall time to use for a removal by age that cannot be deferred: see
-        `ClockJumps`.
+        """Return the wall time to use for a removal by age that cannot be deferred (see
+        `ClockJumps`).
         """
         return self._jumps.earliest_ms(*self._look())
 
@@ -55,9 +55,7 @@ class WatchedClock:
         return wall_ms if self._jumps.are_over else None
 
     def latest_wall_ms(self) -> int:
-        """Return the wall time to use for timestamps whose age will be computed:
-        see `ClockJumps`.
-        """
+        """Return the wall time for timestamps whose age will be computed (see `ClockJumps`)."""
         return self._jumps.latest_ms(*self._look())
 
     def start(self) -> None:
@@ -81,7 +79,7 @@ class WatchedClock:
 
 def _report(finding: Finding) -> None:
     if finding.turn is Turn.STARTED:
-        # A clock is certainly wrong only if it is behind the stored time.
+        # Only a clock that is behind the stored time is certainly wrong.
         is_late = finding.by_ms > 0
         _log.log(
             # Do not warn, because this happens whenever the broker was stopped for a long time.

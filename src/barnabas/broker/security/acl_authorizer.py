@@ -3,7 +3,8 @@
 A decision depends only on the ACLs, the principal, its host, the operation and the resource. It is
 therefore cached until an ACL changes, and repeating a request costs only one lookup. A separate
 logger logs denials at INFO and grants at DEBUG, in the same words as Kafka. If decisions of one
-kind are repeated for a client, only a few of them are logged, followed by the number of the others.
+kind are repeated for a client, only a few of them are logged, followed by the number of decisions
+that were not logged.
 """
 
 from __future__ import annotations
@@ -115,8 +116,8 @@ class AclAuthorizer:
 
 
 def super_users(text: str) -> list[str]:
-    """Parse a list of principals such as `User:alice;User:CN=broker,O=x`. Raises ConfigError if it
-    is invalid.
+    """Parse a list of principals such as `User:alice;User:CN=broker,O=x`. Raises ConfigError if the
+    list is invalid.
     """
     from barnabas.errors import ConfigError
 

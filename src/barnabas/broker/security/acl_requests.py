@@ -1,7 +1,7 @@
 """Builds ACLs and filters from the codes contained in requests.
 
 A request that contains the code 0 (unknown) closes its connection, because Kafka cannot parse such
-a request either. If a filter contains an undefined code, it is valid but matches nothing.
+a request either. A filter that contains an undefined code is valid but matches nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads the ACLs in the metadata tree, follows their changes, and changes them (SE-4).
+"""Reads the ACLs in the metadata tree, tracks changes to them, and writes changes (SE-4).
 
     request -> read -> compare and set, with a change node -> rules here -> answer
     watch on the change nodes -> reread the patterns that they name -> rules here
@@ -9,7 +9,7 @@ for its resource pattern.
 
 Any broker can write ACLs. A node is written only if its version is still the one that was read, and
 the change node is created in the same commit. If the response is lost, the update is tried again.
-If the first commit succeeded, there is then nothing left to do.
+The second attempt finds nothing to do if the first commit succeeded.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class AclStore:
     async def open(self) -> None:
         """Create any missing base nodes, read all ACLs, and start watching for changes.
 
-        Raises MetadataError or CorruptData if not all of them can be read.
+        Raises MetadataError or CorruptData if any of them cannot be read.
         """
         missing = [
             path

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 LINES: Final = 1_000
 """The largest number of lines that are logged per kind and second.
 
-The limit is high enough for separate requests, each of which an auditor wants to see. It is only a
-hundredth of the number of resources that a single request can name.
+The limit is high enough for separate requests, because an auditor wants to see each of them. It is
+far below the number of resources that a single request can name.
 """
 
 _SECOND_MS = 1000

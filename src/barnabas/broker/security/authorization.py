@@ -45,7 +45,7 @@ REQUIRED: dict[str, Needs | None] = {
     # token.
     "create_delegation_token": None,
     "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),
-    # Alternatively, CREATE on the cluster, which applies to all topics.
+    # CREATE on the cluster is an alternative. It applies to all topics.
     "create_topics": Needs(Operation.CREATE, ResourceType.TOPIC),
     "delete_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
     "delete_groups": Needs(Operation.DELETE, ResourceType.GROUP),
@@ -71,19 +71,19 @@ REQUIRED: dict[str, Needs | None] = {
     "find_coordinator": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "heartbeat": Needs(Operation.READ, ResourceType.GROUP),
     "incremental_alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
-    # Alternatively, WRITE on any topic (KIP-679). If there is a transactional id, WRITE on that id
-    # is required instead.
+    # WRITE on any topic is an alternative (KIP-679). If there is a transactional id, WRITE on that
+    # id is required instead.
     "init_producer_id": Needs(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
     "join_group": Needs(Operation.READ, ResourceType.GROUP),
     "leader_and_isr": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "leave_group": Needs(Operation.READ, ResourceType.GROUP),
-    # Alternatively, DESCRIBE on individual groups, in which case only those groups are listed.
+    # DESCRIBE on individual groups is an alternative. In that case, only those groups are listed.
     "list_groups": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "list_offsets": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "list_partition_reassignments": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "list_transactions": Needs(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
     "metadata": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
-    # In addition, READ on each topic, as for a fetch.
+    # READ on each topic is required as well, as for a fetch.
     "offset_commit": Needs(Operation.READ, ResourceType.GROUP),
     "offset_delete": Needs(Operation.DELETE, ResourceType.GROUP),
     "offset_fetch": Needs(Operation.DESCRIBE, ResourceType.GROUP),

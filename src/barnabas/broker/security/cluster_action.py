@@ -3,8 +3,8 @@
 The sender must be a broker of this cluster, and the request must be intended for the current
 registration of this broker.
 
-A standalone broker rejects all these requests, because its controller needs no connection to reach
-it.
+A standalone broker rejects all these requests, because its controller reaches it without a
+connection.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def is_broker(context: Context) -> bool:
 
 
 def _comes_by_their_listener(context: Context) -> bool:
-    # If brokers use a listener of their own, do not accept them on the client listener, which may
-    # be accessible to many.
+    # If brokers use their own listener, do not accept them on the client listener, because many
+    # clients may have access to that listener.
     config = context.node.config
     theirs = (inter_broker_listener(config)[0], control_plane_listener(config))
     return context.client.listener in theirs

@@ -6,7 +6,7 @@ owner (KIP-48).
 Whenever a token is needed, it is read from the metadata tree. If a token is created, renewed or
 expired on any broker, the change therefore takes effect on all brokers immediately. Tokens that
 have expired are invalid, and are removed when the next token is created. To create a token, a
-broker reads only tokens that are new to it.
+broker reads only the tokens that it has not read before.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class DelegationTokens:
     async def _commit(self, operation: Operation, token: TokenNode) -> None:
         """Change the node of a token, and notify Kafka brokers, which cache tokens."""
         # Use two commits, as Kafka does, because Kafka brokers would not be notified of the change
-        # without the second.
+        # without the second commit.
         await self._store.commit([operation])
         change = Create(CHANGE_PREFIX, token.token_id.encode(), sequential=True)
         await self._store.commit([change])

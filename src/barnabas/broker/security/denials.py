@@ -1,5 +1,5 @@
-"""Adds an event when access is denied, with the rule that caused the denial or the fact that no
-rule applied (IN-1).
+"""Adds an event when access is denied. The event names the rule that caused the denial, or says
+that no rule applied (IN-1).
 
 The number of events is limited, both for each client and in total (`broker.event_limit`), but the
 counter includes all denials. Operations that are allowed cause no work here.
@@ -34,7 +34,7 @@ EVENTS_PER_CLIENT: Final = 20
 EVENTS: Final = 200
 """The largest number of events per minute, for all clients together."""
 
-_LONGEST_NAME = 249  # the longest topic name; other names can have 32 KiB
+_LONGEST_NAME = 249  # the longest topic name; other names can be 32 KiB long
 
 
 class Denials:

@@ -1,5 +1,5 @@
-"""Manages the certificates in a `--secure` directory: those of the authority, of the brokers and
-others.
+"""Manages the certificates in a `--secure` directory, such as those of the authority and the
+brokers.
 
     ca.pem, ca.key    the authority; its key is needed to issue, not to run
     server.pem        the brokers' key and certificate
@@ -34,7 +34,7 @@ _COMMAND = "barnabas certificates renew"
 
 def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     """Create any files that are missing. Reissue the brokers' certificate if it will expire soon or
-    does not contain one of the names.
+    lacks one of the names.
 
     If the authority's key is missing, a certificate that is still valid is kept and a warning is
     logged. Raises ConfigError or OSError.
@@ -47,7 +47,7 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     known = certificate_in(path) if path.exists() else None
     now = datetime.now(UTC)
     missing = sorted(set(names) - known.names) if known is not None else []
-    # At nearly every start there is nothing to do, and the authority's key is not read.
+    # There is nothing to do at nearly every start, and the authority's key is then not read.
     if known is not None and not missing and known.ends_at > now + RENEW_BEFORE:
         return
     if (directory / AUTHORITY_KEY).exists():
@@ -84,7 +84,7 @@ def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -
 def issue(
     directory: Path, file: Path, common_name: str, names: Collection[str], days: int
 ) -> Described:
-    """Write a new key and a certificate for it to a file. Raises ConfigError or OSError."""
+    """Write a new key and its certificate to a file. Raises ConfigError or OSError."""
     if file.exists():
         raise ConfigError(f"{file} already exists: name another file, or remove it")
     issued = load_authority(directory).issue(common_name, timedelta(days=days), sorted(names))

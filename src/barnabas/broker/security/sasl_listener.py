@@ -1,7 +1,7 @@
 """Creates a SASL session for every connection that is made to a listener.
 
-A change made by IncrementalAlterConfigs applies to all authentications that start after it, on new
-connections as well as on open ones. Connections that are open remain open until their sessions end.
+A change made by IncrementalAlterConfigs applies to all authentications that start after it, on both
+new and open connections. Open connections remain open until their sessions end.
 """
 
 from __future__ import annotations

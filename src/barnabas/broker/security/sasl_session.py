@@ -4,8 +4,8 @@
     open --SaslHandshake, if sessions end--> authenticate --> open, as the same user (KIP-368)
 
 The rules and messages are the same as in Kafka's SaslServerAuthenticator. An unexpected request
-raises IllegalSaslState, which closes the connection. If authentication fails, a reply is returned
-that closes the connection.
+raises IllegalSaslState, which closes the connection. If authentication fails, the reply that is
+returned closes the connection.
 
 Invariant: the user of a connection never changes once it has been authenticated. There is no timer
 that ends a session. Instead, the connection checks before each request whether the session has
@@ -62,7 +62,8 @@ class Reply(NamedTuple):
 
     answer: Message | bytes
     refusal: str = ""
-    """Why the connection must be closed after the response, to be logged. Empty to leave it open.
+    """The reason, for the log, why the connection must be closed after the response. Empty if the
+    connection stays open.
     """
 
 
@@ -128,7 +129,7 @@ class SaslSession:
     def try_begin_again(self) -> bool:
         """Begin to re-authenticate if a SaslHandshake is allowed in the open session.
 
-        If the result is False, the handshake gets an error.
+        If it returns False, the handshake gets an error.
         """
         now_ms = self._clock.monotonic_ms()
         # KIP-368: only a session that expires can be re-authenticated and, as in Kafka, no more
@@ -253,8 +254,8 @@ class SaslSession:
 
 
 class _OtherMechanism:
-    """The server side after a handshake that selected another mechanism than the
-    first handshake.
+    """The server side after a handshake that selected a different mechanism from the first
+    handshake.
     """
 
     identity: Identity | None = None

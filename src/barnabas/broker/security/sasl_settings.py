@@ -1,4 +1,4 @@
-"""Provides a snapshot of the SASL configuration of a listener.
+"""Provides a snapshot of a listener's SASL configuration.
 
 Everything is validated when the snapshot is created, so that no listener ever serves clients with
 invalid settings.

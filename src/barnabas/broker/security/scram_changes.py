@@ -1,7 +1,7 @@
 """Parses the credential changes in an AlterUserScramCredentials request, grouped by user.
 
-Either all changes of a user are applied or none of them, and an error of one user does not affect
-other users. The rules and messages are the same as in Kafka.
+Either all or none of a user's changes are applied, and an error for one user does not affect other
+users. The rules and messages are the same as in Kafka.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _UNPRINTABLE = "Username must not have control characters"
 
 
 class ScramChange(NamedTuple):
-    """The changes to the credentials of one user, by mechanism: the text of the new credential, or
-    None to delete it.
+    """The changes to one user's credentials, by mechanism. Each is the text of the new credential,
+    or None if the credential is to be deleted.
     """
 
     texts: Mapping[str, str | None]

@@ -80,8 +80,8 @@ class ScramCredentials:
         return self._accounts is not None
 
     async def load_once(self) -> None:
-        """Read all credentials when they are first needed, only once for all clients that are
-        waiting. Raises MetadataError.
+        """Read all credentials when they are first needed. All waiting clients share one read.
+        Raises MetadataError.
         """
         async with self._loading:
             if self._accounts is None:
@@ -119,7 +119,7 @@ class ScramCredentials:
         self, before: Mapping[str, ScramAccount], after: Mapping[str, object]
     ) -> None:
         if self._on_deleted is not None:
-            # Do not call it when a password is changed: the session continues until it must
+            # Do not call it when a password is changed, because the session continues until it must
             # re-authenticate (KIP-368).
             for mechanism in before.keys() - after.keys():
                 self._on_deleted(before[mechanism].identity.principal, mechanism)

@@ -11,8 +11,7 @@ settings.
 
 Except for ca.pem, all files can be read only by their owner, and a directory to which other users
 can write is rejected. Existing files are reused, but the server certificate is reissued if it will
-expire soon or does not contain one of the names. Brokers on other machines use a copy of the
-directory.
+expire soon or lacks one of the names. Brokers on other machines use a copy of the directory.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class SecureSetup(NamedTuple):
         return self.directory / "librdkafka.properties"
 
     def broker_settings(self) -> dict[str, str]:
-        """Return the configs for every broker, without listeners, which use `PROTOCOL`."""
+        """Return the configs for every broker, except for the listeners, which use `PROTOCOL`."""
         jaas = _jaas(BROKER, self.passwords[BROKER])
         return {
             "security.inter.broker.protocol": PROTOCOL,
@@ -91,8 +90,8 @@ class SecureSetup(NamedTuple):
 
     def zookeeper_settings(self) -> dict[str, str]:
         """Return the configs for every broker that uses ZooKeeper. They are empty if the directory
-        is older than these configs, because its tree is open and other brokers may not have them.
-        Raises ConfigError.
+        is older than these configs, because its tree is then open and other brokers may not have
+        these configs. Raises ConfigError.
         """
         if not self._zookeeper_file.exists():
             return {}
@@ -103,7 +102,7 @@ class SecureSetup(NamedTuple):
         return self.directory / "zookeeper.properties"
 
     def client_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
-        """Return the settings with which a user connects, under Kafka's names."""
+        """Return the settings that a user needs to connect, under Kafka's names."""
         return {
             "security.protocol": PROTOCOL,
             "ssl.truststore.type": "PEM",
@@ -123,7 +122,7 @@ class SecureSetup(NamedTuple):
         }
 
     def settings_for(self, library: str) -> dict[str, Any]:
-        """Return the settings with which `admin` connects using the clients in this library."""
+        """Return the settings that `admin` needs to connect with the clients in this library."""
         if library == "confluent-kafka":
             return dict(self.librdkafka_settings())
         if library not in ("kafka-python", "aiokafka"):

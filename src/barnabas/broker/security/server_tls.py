@@ -3,8 +3,8 @@
     connection --> accept --> TlsTransport --> the name of its certificate --> the router
 
 A new certificate can come from IncrementalAlterConfigs on `listener.name.<listener>.ssl.*` or from
-a file that has changed. It is used for new connections, while open connections are not affected. If
-a certificate cannot be used, it is rejected with the reason, and the old one is kept.
+a file that has changed. It is used for new connections, while open connections are not affected. A
+certificate that cannot be used is rejected with the reason, and the old one is kept.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class ServerTls:
         *,
         is_inter_broker: bool = False,
     ) -> None:
-        """Raises ConfigError, also if other brokers would reject the certificate of an inter-broker
-        listener.
+        """Raises ConfigError if a setting is invalid, or if other brokers would reject the
+        certificate of an inter-broker listener.
         """
         self._listener = listener
         self._clock = clock
@@ -110,7 +110,7 @@ class ServerTls:
 
     @property
     def days_left(self) -> float:
-        """Return in how many days the certificate expires. The number is negative if it has
+        """Return the number of days until the certificate expires, which is negative if it has
         expired.
         """
         return (self._state.end.at_s - self._clock.wall_ms() / 1000) / _DAY_S
@@ -137,7 +137,7 @@ class ServerTls:
             self._replace(self._config)
 
     def start(self) -> None:
-        """Start to watch the files, and when the certificate expires."""
+        """Start to watch the files and the expiry of the certificate."""
         self._warn_of_end()
         self._look_later()
 
@@ -282,7 +282,7 @@ class ServerTls:
     def _on_opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
         """Set the name of the peer to the name in its certificate.
 
-        Raises TlsFailure if there is no user in the certificate.
+        Raises TlsFailure if the certificate names no user.
         """
         cipher = tls.cipher()
         # Python can restrict the cipher suites of TLS 1.2 only, so those of TLS 1.3 are checked

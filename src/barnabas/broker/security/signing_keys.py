@@ -1,8 +1,8 @@
 """Provides the public keys of an identity provider (JWKS), which are read from a file or a URL.
 
-The keys are read when they are first needed, when they have become old, and when a token refers to
-an unknown key, because the provider may have added that key. If the provider does not respond,
-authentication fails, but connections stay open.
+The keys are read when they are first needed and when they have become old. They are also read when
+a token refers to an unknown key, because the provider may have added that key. If the provider does
+not respond, authentication fails, but connections stay open.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 _SETTING: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 1024 * 1024
-# unknown clients must not be able to make the broker query the provider all the time
+# unknown clients must not be able to make the broker query the provider constantly
 _NOT_SOONER_MS: Final = 10_000
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -83,8 +83,8 @@ class SigningKeys:
         """Read the keys again unless it is too soon. There is only one attempt at a time, which
         serves all callers that are waiting."""
         if self._reading is None:
-            # It must not be possible to make this broker query the provider with every token that
-            # has an invented key id.
+            # A client must not be able to make this broker query the provider by sending tokens
+            # with invented key ids.
             if self._clock.monotonic_ms() < not_before_ms:
                 return
             self._reading = asyncio.get_running_loop().create_task(self._read())

@@ -69,8 +69,8 @@ class ClusterView:
         return self._broker_epoch
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Store the epoch of a new registration. From now on, requests for an earlier registration
-        are rejected.
+        """Store a new registration's epoch. From now on, requests for an earlier registration are
+        rejected.
         """
         self._broker_epoch = broker_epoch
         self._is_registered.set()
@@ -80,7 +80,7 @@ class ClusterView:
         await self._is_registered.wait()
 
     def live_brokers(self) -> dict[int, int]:
-        """Return the live brokers, each with the epoch of its registration."""
+        """Return the live brokers, each with its registration epoch."""
         return {each.broker_id: each.epoch for each in self.image.brokers.values()}
 
     def is_known(self, name: TopicPartition) -> bool:

@@ -1,5 +1,5 @@
-"""Provides the context of a request: the broker's parts, the API and its version, and the client
-(SE-1).
+"""Provides a request's context, which consists of the broker's parts, the API and its version, and
+the client (SE-1).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _LONGEST_NAME = 249  # the length of the longest topic name; client ids can be 3
 
 
 class Context:
-    """The context of a request: the broker's parts, the client's connection, the API and
-    version."""
+    """A request's context, with the broker's parts, the client's connection, the API and its
+    version.
+    """
 
     __slots__ = ("api", "client", "client_id", "node", "version")
 

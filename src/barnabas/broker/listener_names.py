@@ -1,6 +1,4 @@
-"""Determines the security protocol of each listener, and which listeners brokers and controllers
-use.
-"""
+"""Determines each listener's security protocol, and which listeners brokers and controllers use."""
 
 from __future__ import annotations
 

@@ -122,9 +122,9 @@ async def _load_ahead() -> None:
     for the imports.
 
     This is done after startup, so that the broker is ready sooner. Each step takes a few
-    milliseconds, and other tasks run between the steps. When a process has run out of file
-    descriptors, it cannot import anything, so this also imports the modules that the controller
-    needs in an emergency.
+    milliseconds, and other tasks run between the steps. A process that has run out of file
+    descriptors cannot import anything, so this also imports the modules that the controller needs
+    in an emergency.
     """
     import barnabas.records.control_records
 

@@ -2,7 +2,7 @@
 
     ground      configuration, seams, clock, view, logs, metadata store
     partitions  the replicas on this broker, and the work that depends on their roles
-    control     the controller's requests to this broker, and this broker's to the controller
+    control     the requests that this broker and the controller send to each other
     network     connections, and the node that handlers get
 
 Nothing is assigned to a part after it has been constructed. If two parts need each other, they are
@@ -132,8 +132,7 @@ class InterBroker:
         view = ground.view
         peers = self.peers = Peers(config, ground.clock, ground.seams.random)
         self.links = PeerLinks(view, peers, "broker")
-        # Verification may have to wait for the disk of a coordinator, which must not delay ISR
-        # changes.
+        # Verification may have to wait for a coordinator's disk, which must not delay ISR changes.
         self.coordinator_links = PeerLinks(view, peers, "transactions")
         self.fetchers = Fetchers(FetcherParts(view, config, replicas, throttles, peers))
         ground.metrics.declare(self.fetchers.families)

@@ -47,7 +47,7 @@ class Seams(NamedTuple):
     """
     descriptors: Callable[[], Descriptors] = of_this_process
     journals: JournalDisk = OS_DISK
-    """Stores the metadata of a standalone broker. It is `files`, adapted for `cluster`."""
+    """Stores a standalone broker's metadata. It is `files`, adapted for `cluster`."""
     pulse: Callable[..., DiskPulse] = DiskPulse
     """Detects when a disk hangs."""
     memory_bytes: Callable[[], int] = of_this_machine

@@ -3,10 +3,10 @@
     bind sockets -> open logs (recover) -> open the metadata store -> register, perhaps be elected
         -> LeaderAndIsr / UpdateMetadata create replicas and the image -> serve
 
-When the broker is stopped, the order is reversed. The sockets are bound first, so that startup
-fails early if a port is in use. A standalone broker does not accept connections until it can answer
-every request. A broker in a cluster accepts connections before it registers, because a controller
-on another broker has to be able to reach it.
+When the broker is stopped, the order is reversed. The sockets are bound first so that startup fails
+early if a port is in use. A standalone broker does not accept connections until it can answer every
+request. A broker in a cluster accepts connections before it registers, because a controller on
+another broker has to be able to reach it.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Server:
     ) -> None:
         """Create a broker that has not been started.
 
-        `store` is the metadata store, which other brokers can share, and which is closed when this
-        broker stops. If it is not given, the broker uses the ZooKeeper in its configuration, or an
+        `store` is the metadata store. Other brokers can share it, and it is closed when this broker
+        stops. If `store` is not given, the broker uses the ZooKeeper in its configuration, or an
         embedded store if no ZooKeeper is configured. `first_users` maps users to passwords. If the
         store does not contain their credentials, these are created before any client authenticates.
         """
@@ -127,7 +127,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port of the first listener."""
+        """The first listener's port."""
         return self.listeners[0].port
 
     @property
@@ -157,7 +157,7 @@ class Server:
             # Check the clock before opening the logs, because nothing may be removed by age after a
             # jump.
             self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
-            # Open the logs with the defaults of the broker. LeaderAndIsr applies the topic configs
+            # Open the logs with the broker's defaults. LeaderAndIsr applies the topic configs
             # later.
             now_ms = self.clock.earliest_wall_ms()
             self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
@@ -193,7 +193,7 @@ class Server:
     def _bind(self) -> None:
         backlog = self.config.int("socket.listen.backlog.size")
         for listener in configured_listeners(self.config):
-            # The password of a keystore may be in the metadata store.
+            # A keystore's password may be in the metadata store.
             tls = None if self._has_secrets else self._tls_of(listener, self.config)
             for sock in self._seams.bind(listener, backlog):
                 for option, size in socket_options(self.config):
@@ -280,8 +280,8 @@ class Server:
     async def _open_authorizer(self, store: MetadataStore) -> Authorizer:
         """Return the authorizer that is configured, with its ACLs loaded.
 
-        Raises ConfigError, or raises MetadataError or CorruptData if some ACLs cannot be read,
-        because no client may be served without them.
+        Raises ConfigError. Raises MetadataError or CorruptData if some ACLs cannot be read, because
+        no client may be served without them.
         """
         name = "authorizer.class.name"
         if not (self.config.is_set(name) and self.config.str(name)):
@@ -562,7 +562,9 @@ class Server:
         await parts.partitions.role_changes.deferred.close()
 
     def _close_logs(self, parts: Parts | None) -> None:
-        """Shut down all log directories, cleanly if possible, and then raise the first error."""
+        """Shut down all log directories, cleanly if possible, and then raise the first error that
+        occurred.
+        """
         if parts is not None:
             try:
                 self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())

@@ -48,7 +48,7 @@ def level_edit(changes: Sequence[Change]) -> Edit:
     """Return an edit of log levels for IncrementalAlterConfigs. Only SET and DELETE are allowed.
 
     The edit raises InvalidConfig if a logger or level is unknown. It raises InvalidRequest for any
-    other operation, and for an attempt to delete the level of the root logger.
+    other operation, and for an attempt to delete the root logger's level.
     """
 
     def edit(current: Settings) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Edits the configs of a resource in response to AlterConfigs and IncrementalAlterConfigs.
+"""Edits a resource's configs in response to AlterConfigs and IncrementalAlterConfigs.
 
 AlterConfigs replaces all settings. IncrementalAlterConfigs sets and deletes individual settings,
 and adds or removes items of a list (KIP-339). An item that is already in the list is not added

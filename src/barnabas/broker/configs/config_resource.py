@@ -1,4 +1,4 @@
-"""Alters the configs of a resource: a topic, a single broker or all brokers.
+"""Alters the configs of a topic, a single broker or all brokers.
 
 AlterConfigs and IncrementalAlterConfigs share this code and differ only in the edit that they
 apply.
@@ -52,7 +52,9 @@ class Alteration(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome for one resource. If it succeeded, the code is 0 and the message is None."""
+    """The outcome for one resource. If the alteration succeeded, the code is 0 and the message is
+    None.
+    """
 
     kind: int
     name: str
@@ -63,7 +65,9 @@ class Outcome(NamedTuple):
 async def alter_all(
     context: Context, alterations: Sequence[Alteration], validate_only: bool
 ) -> list[Outcome]:
-    """Alter the resources one after another. If one of them fails, the others are still altered."""
+    """Alter the resources one after another. If altering one of them fails, the rest are still
+    altered.
+    """
     times = Counter((each.kind, each.name) for each in alterations)
     outcomes = []
     async for each in in_slices(alterations):

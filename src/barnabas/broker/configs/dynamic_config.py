@@ -115,8 +115,9 @@ class EntityConfigs(Protocol):
         ...
 
     async def on_changed(self, path: str) -> None:
-        """Read the settings of one entity again. `path` is relative to `/config`. Raises
-        MetadataError.
+        """Read one entity's settings again. `path` is relative to `/config`.
+
+        Raises MetadataError.
         """
         ...
 
@@ -244,7 +245,7 @@ class DynamicConfig:
     # --- changing --------------------------------------------------------------------------------
 
     async def alter_topic(self, topic: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change the settings of a topic, and wait until its logs use them.
+        """Change a topic's settings, and wait until its logs use them.
 
         Raises UnknownTopicOrPartition, InvalidConfig, or any error raised by `edit`.
         """
@@ -312,8 +313,8 @@ class DynamicConfig:
         await self._alter(entity, edit, None, validate_only, is_kept_empty=False)
 
     def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
-        """Raise ConfigError if the settings would make the configuration of the broker or of any
-        topic invalid.
+        """Raise ConfigError if the settings would make the broker's or any topic's configuration
+        invalid.
         """
         now = self._config.value
         if is_for_all:
@@ -338,8 +339,7 @@ class DynamicConfig:
         *,
         is_kept_empty: bool = True,
     ) -> dict[str, str]:
-        """Write the settings of an entity as edited by `decide`, on condition that the node `guard`
-        exists.
+        """Write an entity's settings as edited by `decide`, provided that the node `guard` exists.
 
         If `is_kept_empty`, the node is kept even if no settings remain. Returns the new settings,
         or an empty dict if they were only validated.
@@ -481,8 +481,8 @@ class DynamicConfig:
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:
             # Either the topic was deleted, or it is so new that its configs will arrive with
-            # LeaderAndIsr. But a controller on this broker may have read older configs and not have
-            # sent them yet.
+            # LeaderAndIsr. But a controller on this broker may have read older configs without
+            # having sent them yet.
             await self._report(topic)
             if topic not in self._view.image.topics:
                 self._skip(topic)

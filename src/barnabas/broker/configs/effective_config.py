@@ -4,7 +4,7 @@ Every place where a value is set is listed as a synonym, in descending order of 
 (KIP-226):
 
     the topic's own setting
-    /config/brokers/<id>        each of the names that mean this key, in their order
+    /config/brokers/<id>        under each name of this key, by precedence
     /config/brokers/<default>   the same
     the properties file         the same
     the defaults                the same
@@ -143,5 +143,5 @@ def _source(synonyms: list[Synonym]) -> Source:
 
 
 def _is_read_only(name: str) -> bool:
-    # Like Kafka, report the settings of a listener as read-only, although they can be changed.
+    # Like Kafka, report a listener's settings as read-only, although they can be changed.
     return name not in BROKER_KEYS or scope_of(name) is Scope.READ_ONLY

@@ -3,7 +3,7 @@ nodes.
 
 Like Kafka, this code removes a node that has no configs and no children. When the last client of a
 user is removed, the user's `clients` node is removed too, and so is the user's own node if nothing
-is left in it. Credentials and quotas of a user are stored in the same node, so all other configs in
+is left in it. A user's credentials and quotas are stored in the same node, so all other configs in
 a node are preserved.
 """
 

@@ -48,8 +48,9 @@ def is_missing(context: Context, name: str) -> bool:
 
 
 async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
-    """Create the topics that the client is authorized to create, and return the errors for the
-    others."""
+    """Create the topics that the client is authorized to create, and return errors for all other
+    topics.
+    """
     failures: Failures = {}
     allowed = []
     for name in missing:

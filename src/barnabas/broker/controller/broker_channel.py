@@ -140,7 +140,7 @@ class BrokerChannel:
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, ClusterAuthorizationFailed)):
                     # As in Kafka, do not retry, because the response would be the same. The
-                    # controller logs separately that it excludes a broker without compatible
+                    # controller logs separately that it excludes brokers without compatible
                     # versions.
                     level = (
                         logging.DEBUG if isinstance(error, UnsupportedVersion) else logging.ERROR
@@ -168,7 +168,7 @@ class BrokerChannel:
     async def _ask(self, pending: PendingRequest) -> Codes:
         request, image = pending
         epoch = self.broker.epoch
-        # Include the addresses of the leaders, which the receiver may not know yet.
+        # Include the leaders' addresses, because the receiver may not know them yet.
         if isinstance(request, LeaderAndIsr):
             message, version = wire.leader_and_isr_request(request, epoch, image.brokers)
             answer = await self._exchange(LEADER_AND_ISR, message, version)

@@ -1,8 +1,8 @@
 """Sends the controller's requests to all brokers.
 
-By the time `send` returns, the requests for this broker have been applied, in the order in which
+By the time `send` returns, the requests for this broker have been applied in the order in which
 they were decided. A request to another broker is queued in the channel to that broker, which
-preserves the order and merges queued requests. Its response arrives later. A broker that has left
+preserves the order and merges queued requests. The response arrives later. A broker that has left
 or registered again never receives requests that were meant for its earlier registration.
 """
 
@@ -68,7 +68,7 @@ class BrokerChannels:
         """
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
-        """Send the requests, and wait until those for this broker have been applied.
+        """Send the requests, and wait until the requests for this broker have been applied.
 
         `image` is the new state of the cluster. Requests are sent only to brokers in the image.
         """
@@ -125,7 +125,7 @@ class BrokerChannels:
             try:
                 codes = await self._deliver(part)
             except OSError as error:
-                # If a log cannot be created or removed, only the replica concerned fails.
+                # If a log cannot be created or removed, only its replica fails.
                 _log.error("%s failed: %s", type(part).__name__, error)
                 # It is then unknown which replicas this broker hosts, as it would be for a remote
                 # broker.

@@ -1,4 +1,4 @@
-"""Takes part in the election of the controller, and manages this broker's session and terms (ZK-3).
+"""Takes part in controller elections, and manages this broker's session and terms (ZK-3).
 
     register -> try to be elected -> controller: serve until the term ends -> watch the controller
         ^               ^______________________________________________________|
@@ -355,7 +355,7 @@ class Previous(NamedTuple):
 
     broker_id: int = UNKNOWN
     broker_epoch: int = UNKNOWN
-    """The epoch of that broker's registration while it was the controller."""
+    """That broker's registration epoch while it was the controller."""
     own_end: Exception | None = None
     """The error that ended this broker's own last term, if it had one."""
 

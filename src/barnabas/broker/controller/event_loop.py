@@ -2,13 +2,13 @@
 
     watch fires, request comes -> read what is new -> decide -> commit -> apply -> send
 
-Only one round runs at a time, and a watch does no more than schedule the next round. Requests (for
-a new ISR or a new leader) are decided in a round as well. They are answered once the decision has
-been committed and delivered.
+Only one round runs at a time, and a watch only schedules the next round. Requests for a new ISR or
+a new leader are also decided in a round. They are answered once the decision has been committed and
+delivered.
 
 If leaders have written ISRs themselves since the decision was made (RE-9), the controller reads
 those ISRs and decides again. If a commit fails for any other reason, either another broker is the
-controller or the state of the store is unknown. In that case `serve` raises the error, and all
+controller or the state of the store is unknown. In that case, `serve` raises the error, and all
 callers get NotController. The term makes no further decisions, and the next term, on this broker or
 another one, begins by reading the whole state.
 """
@@ -378,7 +378,7 @@ class ControllerTerm:
         self._query_log_ends()
 
     async def _process_versions(self) -> None:
-        """Exclude brokers that do not support the requests of this controller."""
+        """Exclude brokers that do not support this controller's requests."""
         self.events.versions_changed = False
         for broker_id, (broker_epoch, versions) in sorted(self._channels.versions.items()):
             if broker_id in self.image.brokers and why_left_out(broker_id, versions):

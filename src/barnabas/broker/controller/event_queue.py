@@ -1,8 +1,8 @@
 """Queues the events that a controller has not processed yet, and the callers that wait for a round.
 
 An event only leaves a mark in the queue. The next round takes all marks and reads the current
-state, so neither the order nor the number of events matters. When the term ends, all waiting
-callers get an error.
+state, so the order and the number of events do not matter. When the term ends, all waiting callers
+get an error.
 """
 
 from __future__ import annotations
@@ -135,17 +135,17 @@ class EventQueue:
     # --- events and requests ---------------------------------------------------------------------
 
     def path_changed(self, path: str) -> None:
-        """Record that the children of a watched node may have changed."""
+        """Record that a watched node's children may have changed."""
         self.changed_paths[path] = None
         self.wake()
 
     def topic_changed(self, topic: str) -> None:
-        """Record that the node of a topic has changed."""
+        """Record that a topic's node has changed."""
         self.changed_topics[topic] = None
         self.wake()
 
     def config_changed(self, topic: str) -> None:
-        """Record that the config of a topic has changed."""
+        """Record that a topic's config has changed."""
         self.changed_configs[topic] = None
         self.wake()
 

@@ -36,7 +36,7 @@ class PeerConnection(Protocol):
 
     @property
     def versions(self) -> Versions:
-        """The response of the peer to ApiVersions."""
+        """The peer's response to ApiVersions."""
         ...
 
     def version(self, api: Api, at_most: int | None = None) -> int:

@@ -1,5 +1,5 @@
-"""Takes a broker's first steps in the metadata tree: base nodes, cluster id, registration,
-election.
+"""Takes a broker's first steps in the metadata tree, from the base nodes and the cluster id to the
+registration and the election.
 
 Each step is a single commit and can safely be repeated. A broker that died between two steps
 repeats all of them when it is started again. If another broker takes the same step at the same
@@ -79,8 +79,8 @@ async def register(
 ) -> BrokerImage:
     """Register the broker in this session, and return the registration with its broker epoch.
 
-    `wait_ms` limits how long to wait for the session of this broker's previous registration to end.
-    Raises ConfigError if that session does not end, because then another broker is using this id.
+    `wait_ms` limits the wait for the previous registration's session to end. Raises ConfigError if
+    that session does not end, because then another broker is using this id.
     """
     path = layout.broker_path(broker.broker_id)
     deadline_ms = clock.monotonic_ms() + wait_ms
@@ -125,8 +125,7 @@ async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock:
     except OutcomeUnknown as error:
         absent = error
     node = await store.read(path)
-    # The node exists, so the commit did succeed. The broker epoch is the czxid of the node
-    # (KIP-380).
+    # The node exists, so the commit did succeed. The broker epoch is the node's czxid (KIP-380).
     if node is not None and node.owner == store.session_id:
         return node.czxid
     raise absent

@@ -1,9 +1,9 @@
 """Queues the requests that a broker has not answered yet. The queue is ordered and bounded.
 
 Normally, every request is sent exactly as it was decided. If the broker does not respond, the
-queued requests are merged into requests with the same combined effect: a single metadata update,
-the partitions to stop, and the partitions to host. The size of a backlog therefore never exceeds a
-few times the size of the cluster's state.
+queued requests are merged into requests with the same combined effect. What remains is a single
+metadata update, the partitions to stop, and the partitions to host. The size of a backlog therefore
+never exceeds a few times the size of the cluster's state.
 
 The first request is never merged, because it may already be in flight.
 """
@@ -53,8 +53,8 @@ class _Stop(NamedTuple):
         # A later stop that does not delete the partition does not undo an earlier deletion.
         delete = self.delete or before.delete
         epochs = (self.leader_epoch, before.leader_epoch)
-        # A broker that would have applied either of the two must also apply the result, so drop any
-        # check that only one of them has.
+        # A broker that would have applied either of the two requests must also apply the result, so
+        # drop any check that only one of the requests has.
         unchecked = [each for each in (WHILE_DELETING, NO_EPOCH) if each in epochs]
         return _Stop(delete, unchecked[0] if unchecked else max(epochs), self.topic_id)
 

@@ -270,8 +270,8 @@ class ControllerRunner:
     async def auto_create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | KafkaError]:
         """Create topics, and return once this broker knows them. This works on any broker.
 
-        Unlike in `create_topics`, a topic fails with KafkaStorageError if there are stray logs with
-        its name.
+        Unlike with `create_topics`, creating a topic fails with KafkaStorageError if there are
+        stray logs with its name.
         """
         refused = {each.name: self._strays.refusal(each.name) for each in topics}
         free = [each for each in topics if refused[each.name] is None]
@@ -320,8 +320,8 @@ class ControllerRunner:
         )
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
-        """Move partition leaderships away from a broker that is about to stop, and return those
-        that remain (RE-13).
+        """Move partition leaderships away from a broker that is about to stop, and return the
+        leaderships that remain (RE-13).
 
         Raises NotController, StaleBrokerEpoch or BrokerIdNotRegistered.
         """
@@ -367,7 +367,7 @@ class ControllerRunner:
         return found
 
     async def allocate_producer_id_block(self) -> tuple[int, int]:
-        """Allocate a block of a thousand producer ids, and return the first and the last of them.
+        """Allocate a block of a thousand producer ids, and return the first and the last id.
 
         This works on any broker. Raises NotController if the metadata store does not respond.
         """
@@ -406,7 +406,7 @@ class ControllerRunner:
                 return
 
     async def topic_config_changed(self, topic: str) -> None:
-        """Send the changed config of a topic to all brokers, and wait until that is done.
+        """Send a topic's changed config to all brokers, and wait until that is done.
 
         If the controller is on another broker, it is notified by its own watch.
         """

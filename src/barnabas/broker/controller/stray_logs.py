@@ -3,7 +3,7 @@ being created automatically.
 
 Metadata can be lost or restored from an old backup. If a client's request then created the topic,
 the topic would get a new id and its old log would be set aside. If the metadata were restored
-later, the name would already be taken. An administrator can still create the topic. In that case
+later, the name would already be taken. An administrator can still create the topic. In that case,
 the log is set aside and kept.
 """
 

@@ -3,10 +3,9 @@
     /admin/preferred_replica_election  {"version":1,"partitions":[{"topic":"t","partition":0}]}
     /admin/reassign_partitions         the same, with "replicas":[1,2] for each
 
-The controller removes a request when it has been carried out. For an election, this is immediately.
-For a reassignment, it is when the reassignment ends. If a tool finds the node, it reports that
-another operation is in progress. An invalid request is logged and removed, so that it does not
-block later requests.
+The controller removes a request when it has been carried out. An election is removed immediately,
+and a reassignment when it has ended. If a tool finds the node, it reports that another operation is
+in progress. An invalid request is logged and removed, so that it does not block later requests.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Every change is written to the metadata store. The controller is notified by its watch regardless of
 which broker wrote the change, and the client waits for the round in which the change is applied.
-There is no other way to change a topic, even on a standalone broker. These requests are handled
-only by the controller, but any broker can create topics automatically.
+Topics are changed in no other way, even on a standalone broker. Only the controller handles these
+requests, but any broker can create topics automatically.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class TopicCauses:
 
     @contextmanager
     def noting(self, keys: Iterable[Key], cause: str) -> Iterator[None]:
-        """Note the cause of the changes that are written inside this context, and forget it if the
+        """Store the cause of the changes that are written inside this context, and forget it if the
         write fails.
         """
         keys = tuple(keys)

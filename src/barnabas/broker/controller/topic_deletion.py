@@ -1,8 +1,8 @@
 """Tracks topics that are being deleted, their remaining replicas and the callers that are waiting
 for them.
 
-The nodes of a topic are removed once all brokers have confirmed that their replicas are deleted. If
-a broker or log directory has failed, the removal is delayed until it is back. Until then, the topic
+A topic's nodes are removed once all brokers have confirmed that their replicas are deleted. If a
+broker or log directory has failed, the removal is delayed until it is back. Until then, the topic
 name remains in use.
 """
 
@@ -37,7 +37,7 @@ class TopicDeletions:
         return iter(self._left)
 
     def begin(self, name: str, topic: TopicImage | None) -> None:
-        """Begin to delete the replicas of the topic. None means that the topic does not exist."""
+        """Begin to delete the topic's replicas. None means that the topic does not exist."""
         partitions = {} if topic is None else topic.partitions
         self._left[name] = {
             (number, broker_id): False

@@ -215,7 +215,7 @@ class TopicWriter:
     # --- deletion --------------------------------------------------------------------------------
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Request the deletion of these topics, ignoring those whose deletion has already been
+        """Request the deletion of these topics, ignoring topics whose deletion has already been
         requested.
         """
         operations: list[Operation] = [Create(layout.delete_topic_path(name)) for name in names]

@@ -147,9 +147,7 @@ class Coordinators(ReplicaListener):
                 shards.close()
 
     def _offsets_ended(self, partition: int, producer_id: int, is_commit: bool) -> None:
-        """Commit or discard the offsets of a transaction once its marker has been committed
-        (KIP-98).
-        """
+        """Commit or discard a transaction's offsets once its marker has been committed (KIP-98)."""
         shard = self.groups.shard_at(partition)
         if shard is not None:  # otherwise the shard will replay the marker
             shard.machine.end_transaction(producer_id, is_commit)

@@ -1,4 +1,4 @@
-"""Writes the markers of a transaction to all of its partitions, and retries until all have been
+"""Writes a transaction's markers to all of its partitions, and retries until all of them have been
 written.
 
 Once the outcome of a transaction has been decided, the control batches are written by
@@ -53,7 +53,7 @@ class MarkerRoutes(NamedTuple):
 
 
 class MarkerWriter:
-    """Writes the markers required by the decisions of the transactions machines."""
+    """Writes the markers that the transactions machines' decisions require."""
 
     __slots__ = ("_routes",)
 
@@ -172,7 +172,7 @@ class _Sending:
         return here
 
     def _on_answer(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
-        """Process the response of another broker.
+        """Process another broker's response.
 
         Partitions without an error now have the marker.
         """

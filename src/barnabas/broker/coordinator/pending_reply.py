@@ -154,7 +154,9 @@ class Joined(Staged):
 
 
 ShardOutcome = Message | PendingReply | Joined
-"""A shard's result for a request: either the response, or an object that will produce it later."""
+"""A shard's result for a request, which is either the response or an object that will produce it
+later.
+"""
 
 
 def join_outcomes(
@@ -168,7 +170,7 @@ def join_outcomes(
 
 
 async def settle(outcome: ShardOutcome, replicas: Replicas) -> Message:
-    """Wait for the response of an outcome. Used by handlers that have already awaited something."""
+    """Wait for an outcome's response. Used by handlers that have already awaited something."""
     if isinstance(outcome, Staged):
         replicas.write_staged()
     return await _answer_of(outcome)

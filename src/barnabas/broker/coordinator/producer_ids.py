@@ -42,8 +42,8 @@ class ProducerIds:
         """Return the next id. If none is left, obtain one new block for all callers that are
         waiting.
 
-        If the metadata store does not respond soon, raises CoordinatorLoadInProgress, as Kafka
-        does, because old producers treat any other error as fatal. The block is used as soon as it
+        Raises CoordinatorLoadInProgress, as Kafka does, if the metadata store does not respond
+        soon, because old producers treat any other error as fatal. The block is used as soon as it
         arrives.
         """
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S

@@ -1,4 +1,4 @@
-"""Runs the machine of one partition of an internal topic, for either of the coordinators.
+"""Runs the machine for one partition of an internal topic, on behalf of either coordinator.
 
     decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
@@ -68,13 +68,13 @@ M = TypeVar("M", bound=CoordinatorMachine)
 
 
 Ask = Callable[[M, int, Now], Decision]
-"""Calls the machine with the ticket of the request and the current time."""
+"""Calls the machine with the request's ticket and the current time."""
 
 Failed = Callable[["StateReplica", OSError], None]
 
 
 class ShardContext(NamedTuple):
-    """The parts of a broker that the shards of a coordinator use."""
+    """The parts of a broker that a coordinator's shards use."""
 
     clock: ShardClock
     write_soon: Callable[[], None]
@@ -117,7 +117,7 @@ class Shard(Generic[M]):
         """`failed` is called after an append has failed."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
-        """The epoch of the coordinator: the leader epoch in which the partition was loaded."""
+        """The coordinator epoch, which is the leader epoch in which the partition was loaded."""
         self.machine = machine
         self.replica = replica
         self.is_dropped = False
@@ -157,7 +157,7 @@ class Shard(Generic[M]):
                 self._failed(self.replica, failure)
 
     def begin(self) -> None:
-        """Start the deadlines of the machine once everything has been replayed."""
+        """Start the machine's deadlines once everything has been replayed."""
         self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
@@ -297,8 +297,8 @@ class Shard(Generic[M]):
 def _only_forgets(decision: Decision) -> bool:
     """Return whether the decision does nothing but remove offsets, and answers no request.
 
-    As in Kafka, such a decision is allowed even if there are too few in-sync replicas. Otherwise,
-    the offsets of a deleted topic might never be removed. Losing a tombstone does no harm.
+    As in Kafka, such a decision is allowed even if there are too few in-sync replicas. Otherwise, a
+    deleted topic's offsets might never be removed. Losing a tombstone does no harm.
     """
     return not decision.replies and all(
         value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)

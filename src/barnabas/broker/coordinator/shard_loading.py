@@ -37,12 +37,13 @@ async def replay(
     read_bytes: int,
     pool: Executor | None = None,
 ) -> AsyncIterator[None]:
-    """Apply all records in the log, including those appended in the meantime, one slice at a time.
+    """Apply all records in the log one slice at a time, including records that are appended in the
+    meantime.
 
     Each read from the disk covers `read_bytes` and runs in a thread of the `pool`.
 
     When this method returns, the machine has reached the log end, and nothing has been awaited
-    since. Raises OSError, or raises CorruptData with the offset if a record cannot be read.
+    since then. Raises OSError, or raises CorruptData with the offset if a record cannot be read.
     """
     loop = asyncio.get_running_loop()
     unknown: set[int] = set()

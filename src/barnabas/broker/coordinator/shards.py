@@ -2,7 +2,7 @@
 broker leads.
 
 A shard is created when the broker becomes the leader of the partition, and dropped when it is no
-longer the leader. First, the partition must be loaded, that is, read from the beginning in slices.
+longer the leader. First, the partition must be loaded by reading it from the beginning in slices.
 Until that is complete, requests are answered with COORDINATOR_LOAD_IN_PROGRESS. There are no
 snapshots, but compaction limits how much has to be read.
 """
@@ -104,8 +104,8 @@ class Shards(Generic[M]):
         raise NotCoordinator(f"this broker does not lead {name}")
 
     def ask(self, key: str, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """Ask the machine that is in charge of the key. If that fails, the response is built by
-        `fail`.
+        """Ask the machine that is in charge of the key. If asking fails, `fail` builds the
+        response.
         """
         try:
             shard = self.shard_of(key)

@@ -1,4 +1,5 @@
-"""Defines the interfaces that the shard of a coordinator uses: a replica of its topic, and a clock.
+"""Defines the interfaces that a coordinator's shard uses for a replica of its topic and for a
+clock.
 
 They are implemented by `broker.partitions` and `broker.runtime`.
 """
@@ -35,7 +36,7 @@ class LogSlice(Protocol):
 
 
 class StateLog(Protocol):
-    """The log of a partition of an internal topic."""
+    """An internal topic partition's log."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -62,7 +63,7 @@ class LedPartition(Protocol):
 
 
 class StateReplica(Protocol):
-    """The leader's replica of a partition of an internal topic."""
+    """The leader's replica of an internal topic's partition."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -92,7 +93,7 @@ class StateReplica(Protocol):
 
 
 class ShardClock(Protocol):
-    """Provides two clocks: one for deadlines, and one for timestamps whose age will be computed
+    """Provides one clock for deadlines, and another for timestamps whose age will be computed
     later.
     """
 

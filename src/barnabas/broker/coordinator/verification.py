@@ -5,7 +5,7 @@ client would ever end that transaction, and read_committed consumers would wait 
 this reason, the first batch of a transaction in a partition is appended only if the transaction
 coordinator has recorded that the transaction includes the partition. For later batches, it is
 sufficient that the log contains the open transaction. Nothing is awaited between the check and the
-append, so no marker can be written in between.
+append, so no marker can be written between them.
 
 `transaction.partition.verification.enable=false` disables verification.
 """
@@ -138,6 +138,6 @@ class Verification:
 
 
 def _is_open(replica: Replica, batch: TransactionalBatch) -> bool:
-    """Return whether the log of this partition contains an open transaction of the producer."""
+    """Return whether this partition's log contains an open transaction of the producer."""
     known = replica.log.producers.get(batch.producer_id)
     return known is not None and known.epoch == batch.producer_epoch and known.has_open_transaction

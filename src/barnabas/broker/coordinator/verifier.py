@@ -49,8 +49,8 @@ class Unverified(NamedTuple):
 def batches_of(
     transactional_id: str, records: Iterable[tuple[TopicPartition, memoryview]]
 ) -> Iterator[Unverified]:
-    """Yield the batches of a producer according to their headers. Invalid headers are rejected by
-    the append.
+    """Yield a producer's batches according to their headers. Invalid headers are rejected by the
+    append.
     """
     for topic_partition, batch in records:
         try:
@@ -95,9 +95,7 @@ class Verifier(ReplicaListener):
         return self.coordinator_of(transactional_id) != self._view.broker_id
 
     async def verify(self, unverified: Sequence[Unverified]) -> None:
-        """Ask about the writes of a producer in one transaction, and store the response
-        for `take`.
-        """
+        """Ask about a producer's writes in one transaction, and store the response for `take`."""
         batch = unverified[0].batch
         guards = {}
         for topic_partition, each in unverified:

@@ -1,8 +1,8 @@
-"""Reads the partitions of a fetch request once, and builds the response.
+"""Reads a fetch request's partitions once, and builds the response.
 
 A `FetchReader` reads each partition into a row. The pass keeps the rows in order, and decides which
-of them a session can omit. Records are slices of a file, whose bytes are not read here. The pass
-owns the slices until it builds the response, so a pass that does not build one must be released.
+rows a session can omit. Records are slices of a file, and their bytes are not read here. The pass
+owns the slices until it builds the response, so a pass that builds no response must be released.
 
 A request that has waited reads again with the same pass: `begin_again` drops the rows but keeps the
 reader and the budget.
@@ -83,8 +83,8 @@ class FetchPass:
         self.has_error = False
         """Whether any row is an error."""
         self.must_answer_now = False
-        """Whether some row that is not an error must be sent without waiting for more bytes,
-        because it contains a diverging epoch or a preferred replica.
+        """Whether any row that is not an error must be sent without waiting for more bytes, because
+        it contains a diverging epoch or a preferred replica.
         """
         self.rows: list[Row] = []
         self.places: list[Replica | Watchers] = []

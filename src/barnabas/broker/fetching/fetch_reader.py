@@ -1,5 +1,5 @@
-"""Defines the interface for the different kinds of fetch clients: consumers, followers and log-end
-probes.
+"""Defines the interface for the different kinds of fetch clients, which are consumers, followers
+and log-end probes.
 
     reader            replica id   reads from                     up to
     ConsumerReader    -1           the leader                     the high watermark, or the LSO
@@ -48,7 +48,7 @@ DIVERGING_EPOCHS = 12
 
 
 class Row:
-    """The response for one partition, with the offsets of its log at the time when it was read."""
+    """The response for one partition, with its log's offsets at the time of the read."""
 
     __slots__ = (
         "data",
@@ -86,7 +86,7 @@ class Row:
         return _READ_ENTRIES if self.size_bytes else 1
 
     def has_moved(self) -> bool:
-        """Return whether the log of the replica has changed since it was read."""
+        """Return whether the replica's log has changed since it was read."""
         return self.replica is not None and self.ends != _ends(self.replica)
 
 
@@ -108,8 +108,9 @@ class ReadBudget:
         """
 
     def refill(self, *, is_warmed: bool) -> None:
-        """Start a new pass over the partitions. The slices of the previous pass must have been
-        released.
+        """Start a new pass over the partitions.
+
+        The previous pass's slices must have been released.
         """
         self.left_bytes, self.taken_bytes = self._max_bytes, 0
         self.is_warmed = is_warmed
@@ -150,7 +151,7 @@ class FetchReader(Protocol):
     """A kind of client on whose behalf partitions are read."""
 
     looks_at_all: bool
-    """Whether all changed partitions in a session are read even if the response is full, as is
+    """Whether all changed partitions in a session are read even if the response is full. This is
     necessary for followers, whose fetch offsets are acknowledgements.
     """
 
@@ -236,9 +237,9 @@ def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset 
         raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is unknown")
     if wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(f"the log starts at offset {log.log_start_offset}")
-    # The last record that the client has is in an epoch that this log lacks, or beyond the end of
-    # its epoch in this log. The logs have diverged, and if more records were sent, they would be
-    # mixed (KIP-320).
+    # The client's last record is in an epoch that this log lacks, or beyond the end of its epoch in
+    # this log. The logs have diverged, so sending more records would mix records from both logs
+    # (KIP-320).
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None

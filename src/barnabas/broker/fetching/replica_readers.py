@@ -32,8 +32,8 @@ class FollowerReader:
 
     The fetch offset acknowledges all records below it. The leader's partition records the offset
     once per request, before the records are read, so that the response contains the resulting high
-    watermark. A partition that has not changed need not be read, unless the follower is out of sync
-    and may be able to rejoin.
+    watermark. A partition that has not changed does not have to be read, unless the follower is out
+    of sync and may be able to rejoin.
     """
 
     __slots__ = (
@@ -96,8 +96,8 @@ class FollowerReader:
             row.is_drained = self._replica_id in replica.partition.isr
         elif budget.left_bytes > 0:
             throttle = self._context.node.throttles.of_leader(replica)
-            # Bytes sent to an in-sync replica count towards the quota, but are never held back,
-            # because that would delay acknowledgements (KIP-73).
+            # Bytes for an in-sync replica count towards the quota but are never held back, because
+            # that would delay acknowledgements (KIP-73).
             if throttle is None or not self._is_held_up(throttle, replica):
                 budget.read(row, log, wanted, log.log_end_offset)
                 if throttle is not None:

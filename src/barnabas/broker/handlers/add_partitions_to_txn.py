@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 24): add partitions to a transaction (PR-7).
 
-Either all partitions are added or none. If one of them is unknown or not authorized, the others
-fail with OPERATION_NOT_ATTEMPTED. From version 4 on, brokers also send this request, in order to
-verify the batches of a producer (KIP-890). Their requests can contain several transactions, and
+Either all partitions are added or none. If a partition is unknown or not authorized, the other
+partitions fail with OPERATION_NOT_ATTEMPTED. From version 4 on, brokers also send this request, in
+order to verify a producer's batches (KIP-890). Their requests can contain several transactions, and
 each transaction gets its own result.
 """
 

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments (key 45): start or cancel reassignments (KIP-455, RE-13).
 
-The response says which reassignments have started, and why the others have not. Their progress is
-reported by ListPartitionReassignments.
+The response says which reassignments have started, and why others have not.
+ListPartitionReassignments reports their progress.
 """
 
 from __future__ import annotations

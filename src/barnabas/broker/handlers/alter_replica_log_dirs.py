@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs (key 34): move replicas between this broker's log directories (KIP-113).
 
-The response says which moves have started. Their progress is reported by DescribeLogDirs. A replica
-that is already in the target directory is not moved. If this broker does not host the replica, the
+The response says which moves have started. DescribeLogDirs reports their progress. A replica that
+is already in the target directory is not moved. If this broker does not host the replica, the
 response is REPLICA_NOT_AVAILABLE. If the replica is created later, it is placed in the requested
 directory.
 """

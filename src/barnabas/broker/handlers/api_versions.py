@@ -48,6 +48,6 @@ def fallback(header: RequestHeader) -> ApiVersionsResponse | None:
     if header.api_key != API_VERSIONS.key or header.api_version <= API_VERSIONS.max_version:
         return None
     # This row tells the client which version to use when it retries. Before KIP-511, clients had to
-    # guess.
+    # guess the version.
     own = ApiVersion(api_key=API_VERSIONS.key, min_version=0, max_version=API_VERSIONS.max_version)
     return ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=[own])

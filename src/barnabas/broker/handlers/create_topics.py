@@ -136,7 +136,7 @@ async def _create(
                 _log.warning("topic %s: %s", topic.name, warning)
     if request.timeout_ms > 0:
         return outcomes
-    # In this case, Kafka does not wait, and cannot know what the outcome will be. librdkafka relies
+    # In this case, Kafka does not wait and therefore does not know the outcome. librdkafka relies
     # on this error.
     started = RequestTimedOut(
         "started; with a timeout of 0 the broker does not wait for it to complete"

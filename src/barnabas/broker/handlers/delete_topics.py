@@ -89,7 +89,7 @@ async def _delete_all(
         is_by_id = each.topic_id != _NO_TOPIC_ID
         name = image.topic_names.get(each.topic_id) if is_by_id else each.name
         refusal = _why_not(context, name, is_by_id=is_by_id)
-        # If a topic is listed twice, or by name and also by id, it is charged and deleted only
+        # If a topic is listed twice, or both by name and by id, it is charged and deleted only
         # once. All its rows get the same result.
         if refusal is None and name is not None and name not in deleted:
             refusal = _charge(quota, len(image.topics[name].partitions))

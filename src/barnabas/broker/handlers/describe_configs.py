@@ -86,7 +86,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
 def _configs(
     context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> Iterable[DescribeConfigsResourceResult]:
-    """Return the configs of a resource if the client may see them. Raises KafkaErrors."""
+    """Return a resource's configs if the client may see them. Raises KafkaErrors."""
     if resource.resource_type != _BROKER_LOGGER:
         effective = _effective(context, resource)
         return (_description(context, request, each) for each in effective)

@@ -4,9 +4,9 @@
                     ^                                  |
                     +---- bytes, or timeout -----------+-- else park
 
-The first read is stage one. If the bytes of a response are not in the page cache, a thread loads
-them first. Otherwise, `sendfile` would read from the disk on the event loop, and every other
-connection would have to wait.
+The first read is stage one. If a response's bytes are not in the page cache, a thread loads them
+first. Otherwise, `sendfile` would read from the disk on the event loop, and every other connection
+would have to wait.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class _Fetch:
                     self._unpark(found, parked)
             await self._read_again(found)
             # There may be fewer readable bytes than the notifications reported, because some may
-            # not be committed yet or may exceed the limit of a partition.
+            # not be committed yet or may exceed a partition's limit.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
@@ -286,7 +286,7 @@ class _Fetch:
     def _answer(self, found: FetchPass) -> Slices[FetchResponse | Later]:
         session = self._session
         # The reader has sent its next request and will ignore this response (KIP-227). The session
-        # must therefore not record the contents of this response as sent.
+        # must therefore not record this response's contents as sent.
         if session is not None and session.epoch != self._epoch:
             found.release()
             return FetchResponse(
@@ -352,8 +352,8 @@ def _replica_id(context: Context, request: FetchRequest) -> int:
 #
 # As in Kafka, a response that would exceed the quota is neither sent nor counted. The client gets
 # an empty response with the time after which the same bytes would be within the quota, and retries.
-# A response is limited to what an idle client may receive, or no response would ever be sent; only
-# a single batch may be larger (KIP-74).
+# A response is limited to the bytes that an idle client may receive, because a larger response
+# would never be sent. Only a single batch may be larger (KIP-74).
 
 
 def _most_bytes(context: Context, max_bytes: int) -> int:

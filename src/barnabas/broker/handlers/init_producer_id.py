@@ -73,8 +73,9 @@ def _handle_transactional(context: Context, request: InitProducerIdRequest, name
         if not name:
             raise InvalidRequest
         spare_id = None
-        # A new transactional id needs a producer id, and so does one whose epoch is exhausted.
-        # Reserve it before asking the machine, which cannot wait for a block.
+        # A new transactional id needs a producer id, and so does a transactional id whose epoch is
+        # exhausted. Reserve the producer id before asking the machine, because the machine cannot
+        # wait for a block.
         if node.transactions.shard_of(name).machine.needs_producer_id(name):
             spare_id = node.producer_ids.next()
             if spare_id is None:

@@ -14,8 +14,8 @@ Offsets are looked up by timestamp in a thread, because the search may have to r
 All other requests are answered immediately.
 
 If the high watermark of a leader is below the start of its leader epoch, the leader does not know
-yet which records its predecessor exposed to clients. It then returns an error, because the offset
-that it could return might go backwards (KIP-207).
+yet which records its predecessor exposed to clients. It then returns an error, because otherwise
+the returned offsets might go backwards (KIP-207).
 """
 
 from __future__ import annotations
@@ -272,8 +272,7 @@ def _segment_offsets(replica: Replica, timestamp: int, end_offset: int, now_ms: 
     """Return the base offsets of the segments that are not younger than the timestamp, newest
     first.
 
-    The log end counts as a segment that begins now. The age of a segment is that of its youngest
-    record.
+    The log end counts as a segment that begins now. A segment is as old as its youngest record.
     """
     log = replica.log
     begins = [

@@ -28,8 +28,9 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
         return together
 
     transactions = context.node.transactions
-    # Unlike for ListGroups, Kafka returns only an error while a partition is being loaded. A tool
-    # that looks for hanging transactions must not mistake a partial list for a complete one.
+    # While a partition is being loaded, Kafka returns only an error for this request, unlike for
+    # ListGroups. A tool that looks for hanging transactions must not mistake a partial list for a
+    # complete one.
     if transactions.is_loading:
         return list_failed(CoordinatorLoadInProgress())
     outcomes = [

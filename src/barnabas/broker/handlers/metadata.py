@@ -173,8 +173,7 @@ def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
 def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
     """Return the topic with this id.
 
-    Ids are not secret. The error may therefore reveal that the topic exists, but not what it is
-    called.
+    Ids are not secret. The error may therefore reveal that the topic exists, but not its name.
     """
     image = context.node.image
     name = image.topic_names.get(topic_id)

@@ -1,4 +1,4 @@
-"""OffsetCommit (key 8): commit the offsets of a group to `__consumer_offsets` (GC-3).
+"""OffsetCommit (key 8): commit a group's offsets to `__consumer_offsets` (GC-3).
 
 Which offsets a member may commit is decided by the coordinator's machine. This handler checks what
 the machine cannot know: whether the topics exist, and whether the client is authorized. Version 0

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): delete the offsets of a group for some partitions (KIP-496)."""
+"""OffsetDelete (key 47): delete a group's offsets for some partitions (KIP-496)."""
 
 from __future__ import annotations
 

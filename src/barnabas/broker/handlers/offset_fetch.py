@@ -82,8 +82,8 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
 def _name_once(request: OffsetFetchRequest) -> Slices[None]:
     """Remove duplicate partitions and groups.
 
-    A duplicate partition takes four bytes in the request, but would repeat the metadata of a commit
-    in the response. A duplicate group name would repeat all offsets of the group.
+    A duplicate partition takes four bytes in the request, but would repeat a commit's metadata in
+    the response. A duplicate group name would repeat all of the group's offsets.
     """
     pace = Pace()
     request.topics = yield from _once(request.topics, pace)
@@ -166,8 +166,8 @@ def _screen(
 ) -> OffsetFetchGroupResponse:
     """Return the response for the group, without the topics that the client may not describe.
 
-    `hidden` contains those topics in the request that the client may not describe. It is None if
-    the request asks for all topics.
+    `hidden` contains the topics in the request that the client may not describe. It is None if the
+    request asks for all topics.
     """
     answer = cast(OffsetFetchGroupResponse, answers[0])
     if answer.error_code:

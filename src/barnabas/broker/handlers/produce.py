@@ -1,12 +1,12 @@
 """Produce (key 0): append batches as the leader, and respond according to `acks`.
 
-Stage one patches the batches in place and stages them. It contains no `await`, so the requests of a
-connection are appended in order. The router writes everything that was staged in one wake-up of the
+Stage one patches the batches in place and stages them. It contains no `await`, so a connection's
+requests are appended in order. The router writes everything that was staged in one wake-up of the
 event loop, and then builds the responses. Stage two waits for the high watermark (acks=all) or for
-a flush. If a partition fails, the others are not affected.
+a flush. If a partition fails, the other partitions are not affected.
 
 `append` and `settle` are the two stages for a request that has been decoded. They are used by this
-handler and by `network.repeated_produce`, whose requests need no decoding.
+handler and by `network.repeated_produce`, which handles requests that need no decoding.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class _Produced(Staged):
     async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
         """Prepare, append, write and respond.
 
-        The next request of the connection waits until this is done.
+        The connection's next request waits until this method is done.
         """
         for topic, data, preparation in unprepared:
             try:
@@ -288,7 +288,7 @@ def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bo
     """Return whether the batch header can be trusted only after iterating over the records.
 
     This is the case if the header is implausible, and for the first compressed batch of a topic on
-    each connection, because the headers of a faulty producer are wrong from the first batch on.
+    each connection, because a faulty producer's headers are wrong from the first batch on.
     """
     return (
         not is_plausible(batch, now_ms)
@@ -343,14 +343,14 @@ def admit_granted(
 
 
 def _attributes(records: Records | None) -> int:
-    """Return the low byte of the attributes of a batch, or 0 if there is no batch."""
+    """Return the low byte of a batch's attributes, or 0 if there is no batch."""
     if isinstance(records, memoryview) and len(records) > ATTRIBUTES_LOW_AT:
         return records[ATTRIBUTES_LOW_AT]
     return 0
 
 
 def _check_id(context: Context, transactional_id: str | None) -> None:
-    """Check the transactional id. As in Kafka, this is done before the topic is checked."""
+    """Check the transactional id. As in Kafka, it is checked before the topic."""
     if transactional_id is None or not context.allowed_to(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):

@@ -1,6 +1,4 @@
-"""SyncGroup (key 14): return the assignment of a member once the group leader has sent
-it (GC-2).
-"""
+"""SyncGroup (key 14): return a member's assignment once the group leader has sent it (GC-2)."""
 
 from __future__ import annotations
 

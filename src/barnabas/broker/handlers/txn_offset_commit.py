@@ -1,7 +1,7 @@
-"""TxnOffsetCommit (key 28): commit the offsets of a group as part of a transaction (KIP-98).
+"""TxnOffsetCommit (key 28): commit a group's offsets as part of a transaction (KIP-98).
 
-The offsets remain pending in the group's partition of `__consumer_offsets` until the marker of the
-transaction is written there. That partition must be part of the transaction, because otherwise the
+The offsets remain pending in the group's partition of `__consumer_offsets` until the transaction's
+marker is written there. That partition must be part of the transaction, because otherwise the
 marker would never be written (KIP-890).
 """
 

@@ -74,7 +74,7 @@ def isr_answers(
     """Return a response to every proposal. If the controller omitted one, its response is
     UNKNOWN_SERVER_ERROR.
 
-    Raises the error of the whole response (NotController, StaleBrokerEpoch).
+    Raises the response's top-level error (NotController or StaleBrokerEpoch).
     """
     check(response.error_code)
     answered = {
@@ -104,7 +104,9 @@ def _answer(answered: PartitionResponse) -> IsrAnswer:
 def proposals_of(
     message: AlterPartitionRequest, version: int, image: ClusterImage
 ) -> list[IsrProposal]:
-    """Return the proposals that the controller can decide on. `isr_response` rejects the others."""
+    """Return the proposals on which the controller can decide. `isr_response` rejects all other
+    proposals.
+    """
     proposals: dict[TopicPartition, IsrProposal] = {}
     for topic in message.topics:
         name = _name(topic, version, image)

@@ -103,8 +103,8 @@ def _chunks(parts: Iterable[Part], size: int) -> Iterator[tuple[Part, ...]]:
 def leader_and_isr_request(
     value: LeaderAndIsr, broker_epoch: int, live: Mapping[int, BrokerImage]
 ) -> tuple[LeaderAndIsrRequest, int]:
-    """Build a LeaderAndIsr. `broker_epoch` is the epoch of the receiver, and `live` contains the
-    addresses of the leaders.
+    """Build a LeaderAndIsr. `broker_epoch` is the receiver's epoch, and `live` contains the
+    leaders' addresses.
     """
     topics: dict[bytes, LeaderAndIsrTopicState] = {}
     leaders: dict[int, LeaderAndIsrLiveLeader] = {}
@@ -222,7 +222,7 @@ def leader_and_isr_codes(
 
 
 def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopReplicaRequest, int]:
-    """Build a StopReplica. `broker_epoch` is the epoch of the receiver."""
+    """Build a StopReplica. `broker_epoch` is the receiver's epoch."""
     states = [
         StopReplicaTopicState(
             topic_name=name,

@@ -1,11 +1,11 @@
 """Runs a controlled shutdown, in which other brokers take over leadership before this broker
 disconnects.
 
-The controller moves the leaderships of this broker to other members of the ISR and stops its
-followers, so that clients have a leader at all times. If a leadership cannot be moved because this
-broker has the last in-sync replica, the request is retried a few times. If no other live broker has
-a replica of these partitions, this broker does not wait. It notices this even during the backoff,
-for example when two brokers stop at the same time.
+The controller moves this broker's leaderships to other members of the ISR and stops its followers,
+so that clients have a leader at all times. If a leadership cannot be moved because this broker has
+the last in-sync replica, the request is retried a few times. If no other live broker has a replica
+of these partitions, this broker does not wait. This is also noticed during the backoff, for example
+when two brokers stop at the same time.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ControlledShutdown(NamedTuple):
         ]
 
     def _has_heirs(self, names: Sequence[TopicPartition]) -> bool:
-        """Return whether some other live broker could become the leader of any of these partitions.
+        """Return whether another live broker could become the leader of any of these partitions.
 
         Also returns True if there are no partitions, because the controller must still stop this
         broker's followers.
@@ -139,7 +139,7 @@ class ControlledShutdown(NamedTuple):
         return () if partition is None else partition.replicas
 
     async def _back_off(self, left: Sequence[TopicPartition], pause_ms: int) -> None:
-        """Wait until the backoff is over, or until no broker that could take over is left."""
+        """Wait until the backoff is over, or until no broker is left that could take over."""
         ends_at_ms = self.clock.monotonic_ms() + pause_ms
         while not self._is_alone and self._has_heirs(left):
             left_ms = ends_at_ms - self.clock.monotonic_ms()

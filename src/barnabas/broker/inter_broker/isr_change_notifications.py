@@ -4,7 +4,7 @@ before 2.7 (RE-9).
     /isr_change_notification/isr_change_0000000007
         {"version":1,"partitions":[{"topic":"t","partition":0}]}
 
-Each node lists partitions whose state nodes have been written. Whatever its own version is, the
+Each node lists partitions whose state nodes have been written. Regardless of its own version, the
 controller reads those state nodes, notifies all brokers and removes this node.
 """
 

@@ -35,7 +35,7 @@ _HAS_ENDPOINTS: Final = 1
 _HAS_TOPIC_IDS: Final = 7
 
 _BEING_DELETED: Final = -2
-"""The leader of all partitions of a topic that is being deleted (LeaderDuringDelete in Kafka)."""
+"""The leader of all partitions in a topic that is being deleted (LeaderDuringDelete in Kafka)."""
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # indexed by protocol code
 
@@ -45,8 +45,8 @@ Configs = Mapping[str, Mapping[str, str]]
 def update_metadata_request(
     value: UpdateMetadata, broker_epoch: int, topics: Mapping[str, TopicImage]
 ) -> tuple[UpdateMetadataRequest, int]:
-    """Build an UpdateMetadata. `broker_epoch` is the epoch of the receiver. `topics` also contains
-    the topics that were removed.
+    """Build an UpdateMetadata. `broker_epoch` is the receiver's epoch. `topics` also contains the
+    topics that were removed.
 
     If a removed topic is no longer in the controller's image, only one of its partitions is sent,
     which is enough for Barnabas.

@@ -1,4 +1,4 @@
-"""Measures the broker process: its memory, CPU time, descriptors, event loop lag and GC pauses.
+"""Measures the broker process's memory, CPU time, descriptors, event loop lag and GC pauses.
 
 Every Prometheus client uses these `process_*` names, whereas Kafka's names describe a JVM. Nothing
 is measured unless the broker serves metrics, because measuring the lag requires a timer and

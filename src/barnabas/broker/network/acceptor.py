@@ -86,8 +86,8 @@ class Acceptor:
         for number in range(_PER_WAKE):
             wait_ms = self._connections.wait_ms(self._listener)
             if wait_ms:
-                # If a connection has been accepted, there may be no other. If there is, this is
-                # called again.
+                # After a connection has been accepted, there may be no other connection. If there
+                # is one, this method is called again.
                 if number == 0:
                     self._connections.on_delayed(self._listener)
                     self._pause(wait_ms)
@@ -111,7 +111,7 @@ class Acceptor:
     def _admit(self, accepted: socket.socket, address: Address) -> None:
         host = address[0]
         # Close the connection immediately, as Kafka does. If it were left in the backlog, a single
-        # address could block all others (max.connections.per.ip).
+        # address could block all other addresses (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
             self._connections.on_refused(address, refusal)
@@ -126,7 +126,7 @@ class Acceptor:
             return
         self._connections.on_opened(self._listener, host)
         accepted.setblocking(False)
-        # A machine that crashes sends no FIN, so this is detected with keepalive probes.
+        # A machine that crashes sends no FIN, so crashes are detected with keepalive probes.
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._adopt(accepted, address))

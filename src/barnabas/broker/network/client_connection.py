@@ -1,4 +1,4 @@
-"""Describes a client connection to the handlers: its listener, principal and addresses (SE-1)."""
+"""Describes a client connection's listener, principal and addresses to the handlers (SE-1)."""
 
 from __future__ import annotations
 

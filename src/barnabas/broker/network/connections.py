@@ -145,7 +145,7 @@ class Connections:
             if found.are_short != self._is_short:
                 self._is_short = found.are_short
                 _report(found)
-            # Use only half of the free descriptors, because logs have to open files as well.
+            # Use only half of the free descriptors, because logs also have to open files.
             self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
         return self._is_short
 

@@ -116,7 +116,7 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
     """
     advertised = config.str("advertised.listeners")
     if advertised:
-        # Each broker connects to the advertised listeners of the others.
+        # Each broker connects to the other brokers' advertised listeners.
         names = [each.name for each in parse_listeners("advertised.listeners", advertised)]
     inner, protocol = inter_broker_listener(config)
     is_asked = config.is_set("inter.broker.listener.name") or config.is_set(

@@ -140,7 +140,7 @@ class RepeatedProduce:
     )
 
     def __init__(self, context: Context, times: RequestTimes) -> None:
-        """`times` is the object in which the metrics of the requests are recorded."""
+        """`times` is the object in which the requests' metrics are recorded."""
         version = context.version
         self._context = context
         self._times = times

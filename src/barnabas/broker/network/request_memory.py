@@ -6,8 +6,8 @@ own share of memory, so that clients cannot stop replication by using up the mem
 
 A connection reserves memory only for bytes that its client has already sent, so merely announcing a
 large request costs nothing. A client that stops in the middle of a request would keep its memory
-reserved. Therefore, if other requests are waiting for memory and the client makes too little
-progress within `barnabas.request.stalled.ms`, its connection is closed.
+reserved. Therefore, the client's connection is closed if other requests are waiting for memory and
+the client makes too little progress within `barnabas.request.stalled.ms`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ is not ready holds back all slots after it. The queue also limits how many reque
 unanswered.
 
 Invariant: either all unanswered requests use APIs that overlap (`protocol.api`), or there is only
-one unanswered request, and the connection delivers no further frame until the response is sent.
+one unanswered request and the connection delivers no further frame until its response is sent.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class ResponseQueue:
     ) -> None:
         """Answer a request with the outcome of its handler, after all earlier requests.
 
-        `kept_bytes` is how much of the request stays in memory until it is answered.
+        `kept_bytes` is the number of bytes of the request that stay in memory until it is answered.
         """
         self.run = None
         if isinstance(outcome, Staged):

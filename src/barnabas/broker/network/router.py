@@ -7,7 +7,7 @@
                                             `- Hold(coroutine)   likewise; reading pauses
 
 All records from the Produce requests of one wake-up are written when it ends, with one system call
-per partition, and only then are the requests answered. Produce is one of the APIs that overlap
+per partition. The requests are answered only after that. Produce is one of the APIs that overlap
 (`protocol.api`). A request to any other API waits until all earlier requests have been answered,
 and holds back all later requests.
 
@@ -494,7 +494,8 @@ class Router:
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             raise UnsupportedVersion(f"{api.name} version {version} is not supported")
-        # These versions are advertised, but a request in one of them closes the connection (ST-5).
+        # These versions are advertised, but a request that uses one of them closes the connection
+        # (ST-5).
         if version < api.oldest_served:
             oldest = api.oldest_served
             raise UnsupportedVersion(

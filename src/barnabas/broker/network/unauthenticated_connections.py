@@ -4,7 +4,7 @@ A client must authenticate within `barnabas.connection.login.deadline.ms` after 
 accepted. This includes the TLS handshake, if there is one. Until the client has authenticated, its
 connection has only a small buffer. A message that does not fit uses memory that all these
 connections share, or waits for such memory. If there are too many of these connections, the oldest
-one is closed, because legitimate clients authenticate quickly.
+is closed, because legitimate clients authenticate quickly.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Applies the controller's requests in the order in which the controller sent them.
 
 LeaderAndIsr, UpdateMetadata and StopReplica requests arrive as values, either directly from the
-controller in this process or decoded from the request of a controller on another broker. Each of
-them contains the controller epoch. If that is lower than the highest epoch seen so far, the request
-was sent by a deposed controller and is rejected (ZK-3, ZK-5). A StopReplica is also rejected if its
-leader epoch is older than that of the hosted replica, because the request may have been delayed on
-an old connection while the replica was reassigned to this broker (KIP-570).
+controller in this process or decoded from a request by a controller on another broker. Each request
+contains the controller epoch. If this epoch is lower than the highest epoch seen so far, the
+request was sent by a deposed controller and is rejected (ZK-3, ZK-5). A StopReplica is also
+rejected if its leader epoch is older than that of the hosted replica, because the request may have
+been delayed on an old connection while the replica was reassigned to this broker (KIP-570).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class DeletedTopics:
         return {name: topic for name, topic in topics.items() if name not in existing}
 
     def forget(self, deleted: Mapping[str, TopicImage]) -> None:
-        """Remove these topics from the image, except those that a controller has sent in the
+        """Remove these topics from the image, except for topics that a controller has sent in the
         meantime.
 
         This exception is needed because the tree may have been read from a ZooKeeper server that

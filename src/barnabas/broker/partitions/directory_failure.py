@@ -58,8 +58,8 @@ class DirectoryFailures:
         """Take the log directory of a replica offline because a disk operation on the replica
         failed.
 
-        An error from a replica that is no longer hosted is ignored. Its log was deleted or has
-        failed before, so a log with that name is not the log in which the error occurred.
+        An error from a replica that is no longer hosted is ignored. Its log was deleted or failed
+        earlier, so any log with that name is not the log in which the error occurred.
         """
         replicas = self.removal.replicas
         if replicas.is_short_of_descriptors(error):

@@ -138,8 +138,8 @@ class DirectoryMoves(ReplicaListener):
     async def _has_left(self, name: TopicPartition) -> None:
         """Wait until everything that the previous move changed is on disk.
 
-        If another move were started earlier, it could be unclear after a crash which directory has
-        the valid log. Raises KafkaStorageError if this takes too long.
+        If another move were started before that, it could be unclear after a crash which directory
+        has the valid log. Raises KafkaStorageError if this takes too long.
         """
         if name in self._leaving:
             with suppress(TimeoutError):

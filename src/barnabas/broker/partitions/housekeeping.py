@@ -1,4 +1,4 @@
-"""Runs the periodic work of a broker: checkpoints, flushes, removals and ISR checks.
+"""Runs a broker's periodic work, which consists of checkpoints, flushes, removals and ISR checks.
 
 The intervals are the same as in Kafka. High watermarks are checkpointed every
 `replica.high.watermark.checkpoint.interval.ms`, and recovery points every

@@ -35,8 +35,8 @@ _KEPT_TOGETHER = 256
 """New logs are hidden from the cycle collector in groups of this size.
 
 Otherwise, the collector would walk all logs each time their number has grown by a quarter. With
-10,000 logs, this blocks the loop for 120 ms. The objects of a log are not part of any cycle, so
-they are still freed when the log is deleted.
+10,000 logs, this blocks the loop for 120 ms. A log's objects are not part of any cycle, so they are
+still freed when the log is deleted.
 """
 
 
@@ -53,7 +53,9 @@ class LogChanges:
         self._replicas = replicas
         self._store = replicas.store
         self.made: dict[TopicPartition, int] = {}
-        """The logs created since the process started, each with the broker epoch at that time."""
+        """The logs created since the process started, each with the broker epoch at the time of its
+        creation.
+        """
 
     def set_strays_aside(self, request: LeaderAndIsr, broker_epoch: int) -> Steps[None]:
         """Rename logs whose topics were deleted and created again while this broker was away."""

@@ -68,7 +68,7 @@ _PRODUCERS_PER_STEP = 1000
 
 
 class LogCleaner:
-    """Cleans the logs of one broker, one log at a time."""
+    """Cleans one broker's logs, one at a time."""
 
     def __init__(self, parts: CleanerParts) -> None:
         self._config = parts.config
@@ -136,8 +136,8 @@ class LogCleaner:
             except OSError as error:
                 replica.fail(error)
             await asyncio.sleep(0)  # a thousand partitions must not keep a client waiting
-        # As in Kafka, of the logs that are due, take the one with the largest share of dirty bytes
-        # (ST-7).
+        # As in Kafka, take the log with the largest share of dirty bytes among the logs that are
+        # due (ST-7).
         chosen = dirtiest(cleanable for _, cleanable in found.values())
         return None if chosen is None else found[chosen.log]
 
@@ -222,9 +222,7 @@ class LogCleaner:
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a pass as long as the log has not changed, and clean
-        up afterwards.
-        """
+        """Yield a pass's events as long as the log has not changed, and clean up afterwards."""
         is_over = False
         steps = self._inline_steps if self._inline else self._process_steps
         try:

@@ -1,4 +1,5 @@
-"""Implements a hosted partition: its log, its state machine, and the requests that wait for them.
+"""Implements a hosted partition, with its log, its state machine, and the requests that wait for
+them.
 
 The order is always "append, write, notify the machine, apply its decision". Appends are staged, and
 are written once per wake-up of the loop (`Replicas.write_staged`). Requests with acks=all wait in a
@@ -211,7 +212,7 @@ class Replica:
         return result
 
     def append_control(self, records: memoryview, wall_ms: int) -> AppendResult:
-        """Stage the marker of a transaction, in the same way as `append`."""
+        """Stage a transaction's marker, in the same way as `append`."""
         self._will_write()
         result = self.log.append_control(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
@@ -309,7 +310,7 @@ class Replica:
     # --- as leader -------------------------------------------------------------------------------
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> None:
-        """Record the fetch of a follower. It acknowledges everything below its fetch offset (RE-5).
+        """Record a follower's fetch, which acknowledges everything below its fetch offset (RE-5).
 
         Raises NotLeaderOrFollower, FencedLeaderEpoch or UnknownLeaderEpoch.
         """

@@ -206,8 +206,8 @@ class ReplicaMover:
         """Flush the future replica, and add it to the checkpoints.
 
         If the topic acknowledges records only after they are flushed, all its records must be on
-        the target disk before the switch, even those copied earlier. Otherwise, the switch would
-        have to wait for a flush.
+        the target disk before the switch, including records copied earlier. Otherwise, the switch
+        would have to wait for a flush.
         """
         future, config, acknowledged_to = self._future, replica.log.config, 0
         # Only topics with flush settings guarantee that acknowledged records are on disk.
@@ -233,8 +233,8 @@ class ReplicaMover:
         future, log, truncations = self._future, replica.log, replica.log.truncations
         if log.is_cold(offset, TURN_BYTES):
             await self._in_lane(warming(log, offset, TURN_BYTES))
-        # The settings of the topic may have changed, and the copy must roll and index in the same
-        # way as the original.
+        # The topic's settings may have changed, and the copy must roll and index in the same way as
+        # the original.
         if future.config is not log.config:
             future.config = log.config
         end_offset = log.log_end_offset
@@ -252,7 +252,7 @@ class ReplicaMover:
         ):
             return  # the replica has changed, which the next step handles
         if isinstance(failure, OSError):
-            # The disk of the source has failed, so the replica goes offline and the move ends.
+            # The source disk has failed, so the replica goes offline and the move ends.
             replica.fail(failure)
             await self._pause(_AGAIN_AFTER_S)
         elif failure is not None:

@@ -179,7 +179,7 @@ class Replicas:
             replica.count_traffic()
 
     def _log_families(self) -> Iterator[Family]:
-        """Yield the metric families for the logs of all replicas.
+        """Yield the metric families for all replicas' logs.
 
         The logs are read while the page is rendered.
         """
@@ -297,7 +297,7 @@ class Replicas:
 
     @property
     def offline(self) -> frozenset[TopicPartition]:
-        """Return the partitions of this broker that are in an offline log directory."""
+        """Return this broker's partitions that are in an offline log directory."""
         return frozenset(self._offline)
 
     def mark_offline(self, *names: TopicPartition) -> None:
@@ -340,7 +340,7 @@ class Replicas:
     # --- configuration ---------------------------------------------------------------------------
 
     def log_config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
-        """Store the settings of a topic, and return its log config."""
+        """Store a topic's settings, and return its log config."""
         self._overrides[topic] = overrides
         return self.config.value.log_config(overrides)
 

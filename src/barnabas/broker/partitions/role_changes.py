@@ -204,8 +204,8 @@ class RoleChanges:
         """Create all missing logs before any of them is written to, so that there is only one wait
         for the disk.
 
-        The logs are hosted without a leader at first. If a log cannot be created, this is tried
-        again when the role is assigned.
+        The logs are hosted without a leader at first. If a log cannot be created, another attempt
+        is made when the role is assigned.
         """
         replicas, logs = self._replicas, self._replicas.store.logs
         places = ((each, each.topic_partition) for each in request.partitions)
@@ -393,7 +393,7 @@ class RoleChanges:
         return replica
 
     def _overrides(self, state: PartitionState) -> Mapping[str, str]:
-        """Return the settings of the topic, which may be newer than those in the request."""
+        """Return the topic's settings, which may be newer than the settings in the request."""
         topic = self._replicas.view.image.topics.get(state.topic_partition.topic)
         if topic is None or topic.topic_id != state.topic_id:
             return state.topic_config
@@ -409,17 +409,17 @@ class RoleChanges:
         """Stop hosting partitions, delete their data if requested, and return an error code for
         each.
 
-        If a log is in an offline directory, it is reported as not deleted, because it would be
-        there again once the disk is back. A deletion is not reported until it is durable.
-        Otherwise, the old log could be back after a power failure, when its name may already belong
-        to another topic.
+        A log in an offline directory is reported as not deleted, because it would be there again
+        once the disk is back. A deletion is not reported until it is durable. Otherwise, the old
+        log could be back after a power failure, at a time when its name may already belong to
+        another topic.
         """
         codes: Codes = {}
         deleted: dict[TopicPartition, Path] = {}
         replicas, store = self._replicas, self._replicas.store
         for done, name in enumerate(request.partitions, 1):
-            # Do not report the log as deleted. It would be there again once its disk is back, when
-            # its name may belong to another topic.
+            # Do not report the log as deleted. It would be there again once its disk is back, at a
+            # time when its name may belong to another topic.
             if self._is_out_of_reach(name, request.delete):
                 codes[name] = KafkaStorageError.code
                 continue
@@ -447,7 +447,7 @@ class RoleChanges:
         return codes
 
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
-        """Stop hosting those partitions of these topics that have been moved to other brokers.
+        """Stop hosting any partitions of these topics that have been moved to other brokers.
 
         A broker that could not be reached at the time never receives the StopReplica. It would
         continue to serve the partitions that it led, and would acknowledge records that no other

@@ -5,8 +5,8 @@
 
 A flush that `flush.messages` or `flush.ms` requires (ST-10) runs while appends continue. Each log
 has at most one flush at a time, which syncs again and again until there is nothing left to flush.
-The records covered by a sync count as soon as it is done, so acknowledgements are not delayed by a
-steady stream of appends.
+The records covered by a sync count as soon as the sync is done, so a steady stream of appends does
+not delay acknowledgements.
 """
 
 from __future__ import annotations

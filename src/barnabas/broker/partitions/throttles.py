@@ -51,7 +51,7 @@ class Throttles:
         moves.window_ms = 1_000 * window_s
 
     def of_leader(self, replica: Replica) -> Throttle | None:
-        """Return the throttle for the followers of this replica, if there is one."""
+        """Return the throttle for this replica's followers, if there is one."""
         # The list is a topic config. It contains partitions with their brokers, or an asterisk that
         # stands for all of them (KIP-73).
         listed = replica.log.config.leader_replication_throttled_replicas

@@ -38,10 +38,10 @@ class TopicTraffic:
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.replicas = 0
-        """The number of replicas of the topic on this broker."""
+        """The number of the topic's replicas on this broker."""
 
     def add(self, other: TopicTraffic) -> None:
-        """Add the counts of a topic that this broker no longer hosts."""
+        """Add a topic's counts when this broker no longer hosts the topic."""
         for name in _NAMES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 

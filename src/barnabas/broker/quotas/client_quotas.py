@@ -48,7 +48,7 @@ class Limits:
         return entity in self._limits
 
     def set(self, entity: Entity, limit: float | None) -> None:
-        """Set the limit of an entity, or remove it if None."""
+        """Set an entity's limit, or remove it if None."""
         if limit is None:
             self._limits.pop(entity, None)
         else:
@@ -190,9 +190,7 @@ OnThrottled = Callable[["RateMeter | MutationMeter", int], None]
 
 
 class ClientLimits:
-    """The meters of a client. The meter is None for a kind of quota that does not apply to the
-    client.
-    """
+    """A client's meters. A meter is None if its kind of quota does not apply to the client."""
 
     __slots__ = ("fetch", "mutation", "produce", "request")
 
@@ -307,7 +305,7 @@ class ClientQuotas:
         return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:
-        """Return the meters of a client, or None if no quota applies to it.
+        """Return a client's meters, or None if no quota applies to it.
 
         Use the meters immediately, because the next request may replace them.
         """

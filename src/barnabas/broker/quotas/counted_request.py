@@ -1,5 +1,4 @@
-"""Counts a request from a client that has a quota, from the arrival of the request until its
-response.
+"""Counts a request from a client that has a quota, from the request's arrival until its response.
 
     arrival --> bytes of Produce are counted, and its connection is muted if there are too many
             --> stage one and each later step: their time is counted
@@ -53,7 +52,7 @@ def is_exempt(context: Context, request: Any) -> bool:
 
 
 class CountedRequest:
-    """Counts the usage of a request, and computes how long its client must wait."""
+    """Counts a request's usage, and computes how long its client must wait."""
 
     __slots__ = (
         "_answered_ns",
@@ -92,8 +91,8 @@ class CountedRequest:
         began_ns = spent_ns()
         outcome = stage_one()
         self.spend_since(began_ns)
-        # A Hold delays the next request on the connection, but its steps are counted like all
-        # others.
+        # A Hold delays the next request on the connection, but its steps are counted like all other
+        # steps.
         if isinstance(outcome, Hold):
             return Hold(CountedLater(self, outcome.until))
         return cast(Outcome, self.settle(outcome))

@@ -28,7 +28,7 @@ class Entity(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return the path of the entity, relative to `/config`."""
+        """Return the entity's path relative to `/config`."""
         if not self.user:
             return f"{CLIENTS}/{self.client_id}"
         if not self.client_id:

@@ -21,7 +21,7 @@ _INACTIVE_MS = 60 * 60 * 1_000
 
 
 class Excess(NamedTuple):
-    """The limit of an address, and its rate including the connection that exceeded the limit."""
+    """An address's limit, and its rate including the connection that exceeded the limit."""
 
     limit: float
     rate: float
@@ -50,8 +50,8 @@ class IpQuotas:
         """Whether any address has a limit."""
 
     def set(self, address: str, limit: float | None) -> None:
-        """Set the limit of an address, or of all addresses that have no limit if given DEFAULT.
-        None removes the limit.
+        """Set the limit of an address or, with DEFAULT, of all addresses that have no limit of
+        their own. None removes the limit.
         """
         if limit is None:
             self._limits.pop(address, None)

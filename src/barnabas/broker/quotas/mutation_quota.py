@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MutationQuota:
-    """Counts the partitions of a request. If there is no meter, everything is allowed."""
+    """Counts a request's partitions. If there is no meter, everything is allowed."""
 
     __slots__ = ("_is_strict", "_meter", "_now_ms", "_throttles", "throttle_ms")
 

@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
-    """Return the path of the entity relative to `/config`, given the types and names of its parts.
+    """Return the entity's path relative to `/config`, given the types and names of its parts.
 
     The name None refers to the default. Raises InvalidRequest.
     """
@@ -71,7 +71,7 @@ def _check_address(name: str | None) -> None:
 
 
 def edit_of(path: str, changes: Sequence[Change]) -> Edit:
-    """Return the edit for the node of the entity. The edit raises InvalidRequest."""
+    """Return the edit for the entity's node. The edit raises InvalidRequest."""
     keys = (CONNECTION_RATE,) if path.startswith(f"{IPS}/") else KINDS
 
     def edit(current: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from barnabas.errors import InvalidRequest, UnsupportedVersion
 from barnabas.named_tuple import NamedTuple
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-"""The wire names of the types of entity parts."""
+"""The wire names of entity part types."""
 
 EXACT, DEFAULT, ANY = 0, 1, 2
 """The ways to match a part, with their codes on the wire."""
@@ -23,7 +23,7 @@ _MATCHES = (EXACT, DEFAULT, ANY)
 _SHOWN = {USER: "user", CLIENT_ID: "client", IP: "ip"}
 
 Named = Mapping[str, str | None]
-"""The names of the parts of an entity, keyed by type. None stands for the default."""
+"""The names of an entity's parts, keyed by type. None stands for the default."""
 
 
 class Component(NamedTuple):

@@ -46,7 +46,7 @@ class StoredQuotas:
             self._apply(path, node)
 
     async def on_changed(self, path: str) -> None:
-        """Read the quotas of one entity again."""
+        """Read one entity's quotas again."""
         self._apply(path, await self._store.read(config_path(path)))
 
     def _apply(self, path: str, node: Znode | None) -> None:

@@ -4,8 +4,8 @@
 
 Only one request is in flight at a time. It acknowledges all records below its fetch offsets,
 because this broker has written them. If a partition fails, it is skipped for
-`replica.fetch.backoff.ms` and does not delay the others. If the leader cannot be reached, the
-fetcher keeps trying until the controller appoints another leader.
+`replica.fetch.backoff.ms` and does not delay the other partitions. If the leader cannot be reached,
+the fetcher keeps trying until the controller appoints another leader.
 """
 
 from __future__ import annotations
@@ -192,7 +192,8 @@ class Fetcher:
 
     def _ask_for(self, followed: Followed) -> None:
         throttled_ms = followed.throttled_ms(self._parts.replicas.clock.monotonic_ms())
-        # RE-13: skip a replica that lags and is throttled, so that it does not delay the others.
+        # RE-13: skip a replica that lags and is throttled, so that it does not delay other
+        # replicas.
         if throttled_ms:
             self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
             return

@@ -48,16 +48,16 @@ class Fetchers(ReplicaListener):
     def on_following(self, replica: Replica, leader_id: int) -> None:
         """Replicate the partition from this leader in the current leader epoch of the partition.
 
-        If the leader is -1, there is none. The address of the leader is looked up in the image when
-        it is needed.
+        If the leader is -1, there is none. The leader's address is looked up in the image when it
+        is needed.
         """
         name = replica.topic_partition
         fetcher = None
         if leader_id not in (_NO_LEADER, self._parts.view.broker_id) and not self._is_stopped:
             fetcher = self._fetcher(leader_id, _spread(name) % self._count)
         before = self._homes.get(name)
-        # First remove it from the fetcher of the previous leader, because two fetchers must never
-        # append to the same log.
+        # First remove it from the previous leader's fetcher, because two fetchers must never append
+        # to the same log.
         if before is not None and before is not fetcher:
             self._leave(name, before)
         if fetcher is not None:

@@ -119,8 +119,8 @@ class Followed:
         return step
 
     def bounds(self, earliest: int, latest: int) -> Step:
-        """Align the log with the bounds of the leader's log, by restarting at the leader's log
-        start or by truncating.
+        """Align the log with the bounds of the leader's log, either by restarting at the leader's
+        log start or by truncating.
 
         Raises OSError.
         """
@@ -189,8 +189,8 @@ class Followed:
         if type(step) is Truncate:
             _say_lost(self._replicas.events, replica, step)
             # Truncate through the store. If the recovery point moves back, it must be on disk
-            # before anything else is appended. The fetcher syncs it for all partitions of a
-            # response together.
+            # before anything else is appended. The fetcher syncs it together for all partitions of
+            # a response.
             self._replicas.store.truncations.begin(replica.topic_partition, step.offset)
             if step.lost_committed:
                 replica.wake_watchers()  # consumers have seen records that no longer exist
@@ -204,7 +204,7 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
     """Sync the truncations of these logs, and wait for the disk only once.
 
     If no file descriptors are free, some truncations are not synced until their logs are written to
-    or this is called again.
+    or this function is called again.
     """
     replicas = {each.replica.topic_partition: each.replica for each in cut}
     for name, replica in replicas.items():

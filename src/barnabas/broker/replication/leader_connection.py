@@ -1,4 +1,4 @@
-"""Manages the connection of a fetcher to a leader, for Fetch and ListOffsets.
+"""Manages a fetcher's connection to a leader, for Fetch and ListOffsets.
 
 Only one request is in flight at a time. If the connection has been lost, `open` opens a new one. It
 looks up the leader's address each time, because the leader may have been restarted at a different
@@ -50,7 +50,7 @@ class Bounds(NamedTuple):
 
 
 class ReceiveMemory(MemoryPool):
-    """Provides two buffers that receive the responses of a leader alternately.
+    """Provides two buffers that alternately receive a leader's responses.
 
     Only one response is in flight at a time. Its records are views of the buffer until they have
     been written. In the meantime, the event loop may already need the next buffer, so two buffers

@@ -92,8 +92,8 @@ class ZkAlterPartition:
         return answers
 
     def _state(self, partition: Partition, proposal: IsrProposal) -> StateNode:
-        """Return the content of the state node. As in Kafka, it contains the epoch of the
-        controller that elected the leader.
+        """Return the state node's content. As in Kafka, it contains the epoch of the controller
+        that elected the leader.
         """
         isr = tuple(member.broker_id for member in proposal.isr)
         return StateNode(
@@ -101,7 +101,7 @@ class ZkAlterPartition:
         )
 
     async def _write(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """Write all state nodes in a single commit, or return the errors of the proposals that
+        """Write all state nodes in a single commit, or return errors for the proposals that
         conflict.
         """
         sets = [
@@ -110,7 +110,7 @@ class ZkAlterPartition:
         ]
         try:
             await self._store.commit(sets)
-        # If only one of many proposals conflicts, reject that proposal and retry the others.
+        # If only one of many proposals conflicts, reject it and retry the rest.
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:

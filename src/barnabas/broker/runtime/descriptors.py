@@ -2,7 +2,7 @@
 
 A log opens its files when it is used, so if connections use up all descriptors, the broker can
 neither read nor write. For this reason, an eighth of the limit is reserved. While fewer descriptors
-are left, connections wait in the backlog of the kernel. Running out of descriptors is not a disk
+are left, connections wait in the kernel's backlog. Running out of descriptors is not a disk
 failure. Operations that need a descriptor are rejected or deferred, and the shortage is logged
 once.
 """
@@ -26,7 +26,7 @@ _AN_EPISODE_MS = 60_000  # a later error starts a new episode
 
 
 class Descriptors(NamedTuple):
-    """The limit on the file descriptors of a process, and how many of them are left."""
+    """The limit on a process's file descriptors, and how many descriptors are left."""
 
     limit: int
     left: int
@@ -45,7 +45,7 @@ PLENTY = Descriptors(_PLENTY, _PLENTY)
 
 
 def plenty() -> Descriptors:
-    """Return the descriptors of a process that can never run out of them."""
+    """Return an instance for a process that can never run out of descriptors."""
     return PLENTY
 
 

@@ -42,7 +42,7 @@ class DiskPulse:
     ) -> None:
         """`directories` returns the log directories that are online.
 
-        `on_hang` is called once, in the thread of the watcher, with the directory whose disk hangs.
+        `on_hang` is called once, in the watcher's thread, with the directory whose disk hangs.
         `tick_ms` is the time between two writes, which defaults to a quarter of the longest time
         that a write may take.
         """

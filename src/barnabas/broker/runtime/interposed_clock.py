@@ -1,4 +1,4 @@
-"""Provides the clocks of the machine, with a wall clock that tests can shift or stop."""
+"""Provides the machine's clocks, with a wall clock that tests can shift or stop."""
 
 from __future__ import annotations
 

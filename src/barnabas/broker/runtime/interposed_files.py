@@ -1,5 +1,4 @@
-"""Provides the disk of the machine, with a function that tests can set to be called before writes
-and syncs.
+"""Provides the machine's disk. Tests can set a function that is called before writes and syncs.
 
 The function is also called for files that are already open. If it is not set, a write costs only
 one additional check.

@@ -1,4 +1,4 @@
-"""Formats the log of a broker as text for people or as JSON for programs (`barnabas.log.format`).
+"""Formats a broker's log as text for people or as JSON for programs (`barnabas.log.format`).
 
 In both formats, each record occupies one line, except that text records can have tracebacks.
 """

@@ -25,7 +25,7 @@ _log = logging.getLogger("barnabas.broker")
 def notify(state: str, environ: Mapping[str, str]) -> None:
     """Send one state to the socket that is named in the environment.
 
-    If that fails, log a warning.
+    If sending fails, log a warning.
     """
     address = environ.get(_VARIABLE, "")
     if not address:

@@ -43,7 +43,7 @@ def at_once(steps: Steps[T]) -> T:
 
 async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
     """Run the steps on the event loop, between other tasks. Calls that need the disk run in the
-    threads of the pool.
+    pool's threads.
 
     If the task is cancelled, the generator stops at a `yield`.
     """

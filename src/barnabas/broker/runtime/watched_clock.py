@@ -23,7 +23,7 @@ class WatchedClock:
     __slots__ = ("_jumps", "_timer", "monotonic_ms", "wall_ms")
 
     def __init__(self, clock: Clock) -> None:
-        # Use the methods of the original clock directly, so that watching the clock does not slow
+        # Use the original clock's methods directly, so that watching the clock does not slow
         # Produce requests down.
         self.monotonic_ms = clock.monotonic_ms
         self.wall_ms = clock.wall_ms

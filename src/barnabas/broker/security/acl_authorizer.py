@@ -109,7 +109,7 @@ class AclAuthorizer:
 
     def _keep(self, question: object, answer: bool) -> None:
         # Drop all decisions and not just the oldest. The cache is full only if clients keep asking
-        # about new names, and it would not be worth the cost to track the order of decisions.
+        # about new names, and tracking the order of decisions would not be worth the cost.
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.clear()
         self._decisions[question] = answer

@@ -25,7 +25,7 @@ C = TypeVar("C", bound=IntEnum)
 
 
 class FilterMessage(Protocol):
-    """The fields of a filter. They are the same in DescribeAcls and DeleteAcls."""
+    """A filter's fields, which are the same in DescribeAcls and DeleteAcls."""
 
     resource_type_filter: int
     resource_name_filter: str | None

@@ -74,9 +74,7 @@ Entries = frozenset[AclEntry]
 
 
 class _Known(NamedTuple):
-    """The node of a resource pattern as it was read. The version is None if the node does not
-    exist.
-    """
+    """A resource pattern's node as it was read. The version is None if the node does not exist."""
 
     entries: Entries
     version: int | None
@@ -189,7 +187,7 @@ class AclStore:
     async def delete(self, filters: Sequence[AclFilter]) -> list[list[Deleted]]:
         """Remove the ACLs that match filters.
 
-        If an ACL matches several filters, it is reported only for the first of them.
+        If an ACL matches several filters, it is reported only for the first one.
         """
         results: list[list[Deleted]] = [[] for _ in filters]
         async with self._lock:
@@ -268,7 +266,7 @@ class AclStore:
         operation: Operation
         if not after:
             assert version is not None, f"{pattern} without a node had rules"
-            # As in Kafka, the node of a resource pattern is deleted together with its last ACL.
+            # As in Kafka, a resource pattern's node is deleted together with its last ACL.
             operation = Delete(path, version)
         elif version is None:
             operation = Create(path, acl_nodes.encode_entries(after))

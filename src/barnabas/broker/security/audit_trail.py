@@ -1,9 +1,9 @@
-"""Logs the decisions of an authorizer, up to a limit.
+"""Logs an authorizer's decisions, up to a limit.
 
 A single request can name a hundred thousand resources, and each line is written before the next
 decision is made. For this reason, only the first few decisions of a kind (client, operation,
-resource type, API) are logged each second. The others are counted, and their number is logged at
-the end.
+resource type, API) are logged each second. The rest are counted, and their number is logged at the
+end of the second.
 """
 
 from __future__ import annotations

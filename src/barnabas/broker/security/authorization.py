@@ -161,7 +161,7 @@ class Authorizer(Protocol):
 
 
 class AllowAll:
-    """The authorizer of a broker that has none configured."""
+    """The authorizer for a broker that has none configured."""
 
     acls = None
     grants: object | None = "everything"

@@ -91,7 +91,8 @@ async def configs_of(
     unknown = []
     for name, topic_id in topics.items():
         known = context.node.image.topics.get(name)
-        # These may be the configs of an earlier topic with the same name, which must not be used.
+        # These configs may belong to an earlier topic with the same name. They must then not be
+        # used.
         if known is not None and known.topic_id == topic_id:
             configs[name] = known.config
         else:

@@ -74,7 +74,7 @@ def token_key(config: BrokerConfig) -> bytes | None:
 
 
 class DelegationTokens:
-    """The tokens of a cluster as one broker sees them. An instance is created for each request."""
+    """A cluster's tokens as one broker sees them. An instance is created for each request."""
 
     def __init__(
         self,
@@ -135,7 +135,8 @@ class DelegationTokens:
     ) -> TokenNode:
         """Create a token that is valid for at most `lifetime_ms`.
 
-        If that is not positive, the token is valid for as long as the configuration allows.
+        If `lifetime_ms` is not positive, the token is valid for as long as the configuration
+        allows.
 
         Raises DelegationTokenAuthDisabled, or PolicyViolation if the owner already has too many
         tokens.
@@ -199,7 +200,8 @@ class DelegationTokens:
             raise _no_answer(error) from error
 
     async def _change(self, who: Principal, secret: bytes, period_ms: int | None) -> int:
-        """Make a token expire after this time, or remove it if None. Return when it will expire.
+        """Make a token expire after this time, or remove it if the time is None. Return when it
+        will expire.
 
         Raises DelegationTokenAuthDisabled, DelegationTokenNotFound, DelegationTokenOwnerMismatch or
         DelegationTokenExpired.
@@ -257,7 +259,7 @@ class DelegationTokens:
         return [token for token in found.values() if token is not None]
 
     async def _commit(self, operation: Operation, token: TokenNode) -> None:
-        """Change the node of a token, and notify Kafka brokers, which cache tokens."""
+        """Change a token's node, and notify Kafka brokers, which cache tokens."""
         # Use two commits, as Kafka does, because Kafka brokers would not be notified of the change
         # without the second commit.
         await self._store.commit([operation])

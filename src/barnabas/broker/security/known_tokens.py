@@ -1,8 +1,8 @@
 """Caches the delegation tokens that the broker has read.
 
-The owner of a token never changes, but its expiry time does, so the cache is never used to
-authenticate clients. It is used only to determine how many tokens a user has, and which tokens may
-have expired and must be read again.
+A token's owner never changes, but its expiry time does, so the cache is never used to authenticate
+clients. It is used only to determine how many tokens a user has and which tokens may have expired
+and must be read again.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class KnownTokens:
 async def read_tokens(
     store: MetadataStore, token_ids: Sequence[str]
 ) -> dict[str, TokenNode | None]:
-    """Read the tokens that still exist. If the node of a token is damaged, the token is None.
-    Raises MetadataError.
+    """Read the tokens that still exist. If a token's node is damaged, the token is None. Raises
+    MetadataError.
     """
     from barnabas.cluster.token_nodes import token_path  # imported with the first token
 
@@ -95,9 +95,7 @@ async def read_tokens(
 
 
 def decoded_token(token_id: str, data: bytes | None) -> TokenNode | None:
-    """Decode a token from the data of its node. If the data is damaged, log an error and return
-    None.
-    """
+    """Decode a token from its node's data. If the data is damaged, log an error and return None."""
     from barnabas.cluster.token_nodes import decode_token, token_path  # with the first token
 
     try:

@@ -1,7 +1,7 @@
 """Manages the certificates in a `--secure` directory, such as those of the authority and the
 brokers.
 
-    ca.pem, ca.key    the authority; its key is needed to issue, not to run
+    ca.pem, ca.key    the authority; its key is needed only to issue certificates
     server.pem        the brokers' key and certificate
 
 The authority's key can be stored in another place. If it is missing, a broker runs until its

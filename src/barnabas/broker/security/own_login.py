@@ -40,7 +40,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
     mechanism = str(config.for_listener(listener, _MECHANISM))
     jaas = str(config.for_listener(listener, _JAAS, mechanism) or "")
     login = options._replace(sasl_mechanism=mechanism, sasl_jaas_config=jaas)
-    # The names of the OAuth settings of a broker are the same as those of a client's options.
+    # A broker's OAuth settings have the same names as a client's options.
     if mechanism == OAUTHBEARER:
         tokens: dict[str, Any] = {
             name.replace(".", "_"): config.for_listener(listener, name, mechanism)

@@ -56,7 +56,7 @@ class SaslListener:
         return self._settings.max_message_bytes
 
     def session(self) -> SaslSession:
-        """Start the authentication of a new connection."""
+        """Start authenticating a new connection."""
         return SaslSession(self._mechanisms, self._clock)
 
     def check(self, config: BrokerConfig) -> None:

@@ -7,9 +7,8 @@ The rules and messages are the same as in Kafka's SaslServerAuthenticator. An un
 raises IllegalSaslState, which closes the connection. If authentication fails, the reply that is
 returned closes the connection.
 
-Invariant: the user of a connection never changes once it has been authenticated. There is no timer
-that ends a session. Instead, the connection checks before each request whether the session has
-expired.
+Invariant: a connection's user never changes once it has been authenticated. No timer ends a
+session. Instead, the connection checks before each request whether the session has expired.
 """
 
 from __future__ import annotations
@@ -173,7 +172,7 @@ class SaslSession:
         return Reply(SaslHandshakeResponse(mechanisms=names))
 
     def authenticate(self, message: bytes) -> Reply | Awaitable[Reply]:
-        """Process a message of the mechanism, with or without the header of a request."""
+        """Process a message of the mechanism, with or without a request header."""
         server = self._server
         if self.stage is not Stage.AUTHENTICATE or server is None:
             raise IllegalSaslState(

@@ -40,7 +40,7 @@ class ScramChange(NamedTuple):
     texts: Mapping[str, str | None]
 
     def edit(self, current: Mapping[str, str]) -> dict[str, str]:
-        """Return the settings of the user after the change. Raises ResourceNotFound."""
+        """Return the user's settings after the change. Raises ResourceNotFound."""
         wanted = dict(current)
         for mechanism, text in self.texts.items():
             if text is not None:
@@ -63,7 +63,7 @@ def changes_of(
 
     def note(user: str, mechanism: str, text: str | None) -> None:
         of_user = wanted.setdefault(user, {})
-        # KIP-554: apply none of the changes of this user.
+        # KIP-554: apply none of this user's changes.
         if mechanism in of_user:
             duplicates[user] = DuplicateResource(
                 "A user credential cannot be altered twice in the same request"

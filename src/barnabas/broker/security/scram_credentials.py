@@ -88,7 +88,7 @@ class ScramCredentials:
                 await self.load()
 
     def find(self, mechanism: str, user: str) -> ScramAccount | None:
-        """Return the account of a user for a mechanism, or None if there is none."""
+        """Return a user's account for a mechanism, or None if there is none."""
         assert self._accounts is not None, "not loaded"
         # All accounts are built in advance, so that the lookup does not take longer for users that
         # exist.
@@ -135,11 +135,11 @@ class ScramCredentials:
             self._notify_of_deleted(accounts, self._accounts.get(user, _NONE))
 
     async def on_changed(self, path: str) -> None:
-        """Read the credentials of one user again. Raises MetadataError."""
+        """Read one user's credentials again. Raises MetadataError."""
         name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
         # There is nothing to update before the first use. The nodes of the default user and of
-        # users' clients contain nothing but quotas.
+        # users' clients contain only quotas.
         if self._accounts is None or user is None or "/" in name:
             return
         found = _credentials(user, await self._store.read(user_path(user)))
@@ -152,8 +152,8 @@ class ScramCredentials:
         self._notify_of_deleted(before, found)
 
     def _count(self, user: str, found: Mapping[str, ScramCredential]) -> Mapping[str, ScramAccount]:
-        """Return the accounts of a user, and count their iterations, because decoys use the most
-        common number.
+        """Return a user's accounts, and count their iterations, because decoys use the most common
+        number.
         """
         self._iterations.update(credential.iterations for credential in found.values())
         identity = Identity(principal_of(user))
@@ -245,7 +245,7 @@ async def load_credentials(store: MetadataStore, users: Sequence[str] | None = N
 
 
 def _credentials(user: str, node: Znode | None) -> dict[str, ScramCredential]:
-    """Return the credentials in the node of a user. Nothing that the node contains is logged."""
+    """Return the credentials in a user's node. None of the node's contents is logged."""
     if node is None:
         return {}
     found: dict[str, ScramCredential] = {}

@@ -5,7 +5,7 @@ settings.
     ca.key                  its key, needed to issue certificates but not to run brokers
     server.pem              the brokers' certificate and key
     users.json              the passwords of `admin` and of the brokers
-    zookeeper.properties    how brokers own their tree, if it is in a ZooKeeper
+    zookeeper.properties    how brokers own their tree if they use ZooKeeper
     client.properties       how `admin` connects, for our commands and for Kafka's tools
     librdkafka.properties   the same for kcat and confluent-kafka
 
@@ -164,7 +164,7 @@ class SecureSetup(NamedTuple):
 
 
 def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
-    """Create any files that are missing, and return the contents of the directory.
+    """Create any missing files, and return the directory's contents.
 
     `names` are the host names and addresses at which clients reach a broker. Raises OSError, or
     ConfigError if a library is missing or an existing file cannot be used.

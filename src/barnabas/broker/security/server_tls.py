@@ -1,4 +1,4 @@
-"""Handles TLS for one listener. The certificate of the listener can be renewed at run time.
+"""Handles TLS for one listener, whose certificate can be renewed at run time.
 
     connection --> accept --> TlsTransport --> the name of its certificate --> the router
 
@@ -88,8 +88,8 @@ class ServerTls:
         *,
         is_inter_broker: bool = False,
     ) -> None:
-        """Raises ConfigError if a setting is invalid, or if other brokers would reject the
-        certificate of an inter-broker listener.
+        """Raises ConfigError if a setting is invalid, or if other brokers would reject an
+        inter-broker listener's certificate.
         """
         self._listener = listener
         self._clock = clock
@@ -132,7 +132,7 @@ class ServerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Load the files again if any of them has changed since the last attempt."""
+        """Load the files again if any file has changed since the last attempt."""
         if stamps_of(self._state.settings.files) != self._seen:
             self._replace(self._config)
 
@@ -285,8 +285,8 @@ class ServerTls:
         Raises TlsFailure if the certificate names no user.
         """
         cipher = tls.cipher()
-        # Python can restrict the cipher suites of TLS 1.2 only, so those of TLS 1.3 are checked
-        # after the handshake.
+        # Python can restrict the cipher suites only for TLS 1.2, so TLS 1.3 cipher suites are
+        # checked after the handshake.
         if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:
             raise TlsFailure(f"it requested {cipher[0]}, which is not in ssl.cipher.suites")
         certificate = tls.getpeercert(binary_form=True)

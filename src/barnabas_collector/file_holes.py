@@ -1,4 +1,4 @@
-"""Finds holes in files: runs of NULs that no program wrote.
+"""Finds holes in files, which are runs of NULs that no program wrote.
 
 If a log is truncated while a program has it open without append mode, the program continues writing
 at its old position and leaves a hole before its next line. A crash can also leave holes.

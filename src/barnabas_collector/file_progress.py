@@ -29,14 +29,14 @@ class FileProgress(NamedTuple):
     generation: int  # number of earlier files with this path and first line
     position: int
     line: int
-    beginning_bytes: int = 0  # the fingerprint's size; 0: written by a version without fingerprints
+    beginning_bytes: int = 0  # the fingerprint's size; 0 if the version had no fingerprints
     beginning: str = ""
     is_complete: bool = False  # it is compressed and has been sent completely
-    born_ns: int = 0  # when its inode was created; 0: unknown
-    sent_bytes: int = 0  # the extent's size, at most `position`; 0: an older version
+    born_ns: int = 0  # when its inode was created, or 0 if unknown
+    sent_bytes: int = 0  # the extent's size, at most `position`; 0 if saved by an older version
     checksum: int | None = 0
     tail: str = ""
-    gone_s: int = 0  # when a look first failed to find it; 0: it exists
+    gone_s: int = 0  # when a look first failed to find it, or 0 if it exists
 
     @property
     def fingerprint(self) -> Fingerprint:

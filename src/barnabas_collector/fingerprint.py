@@ -1,8 +1,8 @@
 """Identifies a file by a hash of its beginning (at most `BEGINNING_BYTES`), and recognises binary
 files. Pure.
 
-Neither a path nor an inode alone identifies a file: file systems reuse the inode of a removed file
-for the next new file.
+Neither a path nor an inode alone identifies a file, because file systems reuse the inode of a
+removed file for the next new file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names the record headers of a collector; their values are UTF-8 text.
+"""Names the record headers of a collector. Their values are UTF-8 text.
 
 file            the file's path, for human readers
 file.id         identifies the file, even if its path has changed

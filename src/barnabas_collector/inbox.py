@@ -103,7 +103,7 @@ class Inbox:
             self._room.set()
 
     def end(self) -> None:
-        """End the inbox: no more messages will arrive."""
+        """End the inbox, because no more messages will arrive."""
         self._ended.set()
         self._news.set()
 

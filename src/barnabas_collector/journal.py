@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     """Represents a journal entry as a JSON object without a line feed."""
 
     value: bytes
-    cursor: str | None  # None: the entry was cut before its cursor
+    cursor: str | None  # None if the entry was cut before its cursor
     size_bytes: int  # larger than the value if the value was cut
 
 

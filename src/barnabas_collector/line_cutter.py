@@ -29,7 +29,7 @@ class Line(NamedTuple):
     position: int
     number: int  # starting at 1
     text: bytes
-    size_bytes: int  # the whole line without its line feed; more than `text` if that was cut
+    size_bytes: int  # of the whole line without its line feed; larger if `text` was cut
     more: Headers = ()  # headers of this line only
 
     @property
@@ -43,8 +43,9 @@ class Line(NamedTuple):
 
 
 class LineBlock(Sequence[Line]):
-    """Holds consecutive whole lines as columns. A `Line` is created only on demand: creating one
-    for each line would double the cost of collecting it."""
+    """Holds consecutive whole lines as columns. A `Line` is created only on demand, because
+    creating one for each line would double the cost of collecting it.
+    """
 
     __slots__ = ("number", "positions", "sizes", "texts")
 
@@ -86,7 +87,7 @@ class LineCutter:
     def __init__(self, position: int = 0, number: int = 1) -> None:
         self._rest = b""  # the beginning of the unfinished line
         self._passed_bytes = 0  # the bytes of that line that were received but not kept
-        self._nuls = 0  # NULs at the end of the received bytes, perhaps a hole
+        self._nuls = 0  # NULs at the end of the received bytes, which may be a hole
         self.position = position
         self.number = number
 

@@ -13,7 +13,7 @@ _ALL_ADDRESSES: Final = "0.0.0.0"  # only if the user asked for it
 
 class ListenAddress(NamedTuple):
     host: str
-    port: int  # 0: any free port
+    port: int  # 0 means any free port
 
     @classmethod
     def parse(cls, text: str, default_port: int | None = None) -> ListenAddress:

@@ -2,7 +2,8 @@
 
 An unchanged directory is not listed again. Otherwise, in a directory with ten thousand logs, each
 look at a log would list ten thousand names. An unchanged modification time proves this only if the
-time is older than a tick of the file system's clock: two changes within a tick have the same time.
+time is older than a tick of the file system's clock, because two changes within a tick have the
+same time.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class LogDirectory:
     def has_been_truncated(self, found: list[Found]) -> bool:
         """Return whether the live file found by this look has been truncated since."""
         live = found[-1] if found and found[-1].is_live else None
-        # A compressed file is never truncated; the size of its text is unknown.
+        # A compressed file is never truncated, and the size of its text is unknown.
         if live is None or live.size_bytes is None:
             return False
         file = self._held.get((live.device, live.inode))
@@ -279,7 +279,8 @@ class LogDirectory:
 
 def _link(path: Path) -> Path | None:
     """Return the link's own path, or None if the path is not a link."""
-    # False if a directory on the path may not be searched; the look at the log reports that.
+    # This is False if a directory on the path may not be searched. The look at the log reports
+    # that.
     is_link = os.path.islink(path)  # noqa: PTH114
     return path.parent.resolve() / path.name if is_link else None
 

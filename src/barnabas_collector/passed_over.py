@@ -31,9 +31,9 @@ class PassedOver(NamedTuple):
 
     beginning_bytes: int
     beginning: str
-    inode: int = 0  # 0: saved by a version that recorded only the beginning
+    inode: int = 0  # 0 if saved by a version that recorded only the beginning
     born_ns: int = 0
-    text_bytes: int | None = None  # None: it was compressed
+    text_bytes: int | None = None  # None if it was compressed
     tail: str = ""
 
     @classmethod

@@ -91,7 +91,9 @@ class Positions(KnownFiles):
         self._changed[self._key(_LOG, log)] = None
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
-        """Remove and return the changes, which are written with the lines; None is a tombstone."""
+        """Remove and return the changes, which are written together with the lines. None is a
+        tombstone.
+        """
         changed, self._changed = self._changed, {}
         return list(changed.items())
 

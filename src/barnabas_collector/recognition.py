@@ -37,11 +37,11 @@ class Found(NamedTuple):
 
     device: int
     inode: int
-    size_bytes: int | None  # the size of its text; None: unknown, since it is compressed
+    size_bytes: int | None  # the size of its text, or None if it is compressed
     beginning: bytes  # the beginning of its text, at most `BEGINNING_BYTES`
-    is_live: bool = False  # whether it is at the log's own path
-    is_listed: bool = True  # False: it is open but no longer has a name
-    born_ns: int = 0  # when the inode was created; 0: unknown
+    is_live: bool = False  # whether its path is the log's own path
+    is_listed: bool = True  # False if it is open but no longer has a name
+    born_ns: int = 0  # when the inode was created, or 0 if unknown
     is_quiet: bool = False  # whether nothing has been written to it for a while
     is_named: bool = False  # whether the user named it, not only its directory
     is_by_link: bool = False  # whether only its name next to a link makes it a rotated file
@@ -52,7 +52,7 @@ _NOTHING = Found(0, 0, 0, b"")
 
 
 class Recognised(NamedTuple):
-    """Identifies the files found by a look; the keys are their indexes in the look."""
+    """Identifies the files found by a look. The keys are the files' indexes in the look."""
 
     files: dict[int, FileProgress]
     passed_over: dict[int, PassedOver]  # passed over by this look if it is the first one
@@ -90,7 +90,8 @@ def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     _add_known(files, rest, _without_doubt(files, found, known.moved), _is_copy)
     copies = _copies(files, rest) | _copies_of_held(files, rest, known.held)
     rest = [_NOTHING if place in copies else file for place, file in enumerate(rest)]
-    # Apply the weakest proof last: the inode, and a header shared by all files of this log.
+    # Apply the weakest proof last, which consists of the inode and a header that all files of this
+    # log share.
     _add_known(files, rest, known.files, _has_inode)
     others = [place for place, file in enumerate(rest) if place not in files and file.beginning]
     passing = _passing(log, found, others, files, known)
@@ -169,7 +170,7 @@ def _without_doubt(
     taken = {each.file_id for each in files.values()}
     left = [each for each in known if each.file_id not in taken]
     if len(files) == sum(bool(file.beginning) for file in found):
-        return []  # the usual case: all files are known
+        return []  # in the usual case, all files are known
     return [each for each in left if _is_distinct(each, found)]
 
 

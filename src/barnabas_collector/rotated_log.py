@@ -278,10 +278,10 @@ class RotatedLog:
         except (EOFError, DamagedText) as error:
             if found.is_live:
                 raise ConfigError(f"cannot continue reading {file.path}: {error}") from None
-            if not isinstance(error, EOFError):  # EOFError: it is still being compressed
+            if not isinstance(error, EOFError):  # EOFError means that it is still being compressed
                 self._report_damage(progress, error)
             return
-        if is_complete is None:  # checked after reading; nothing was written since
+        if is_complete is None:  # checked after reading, so that nothing was written since
             end = reader.position + reader.unfinished_bytes
             is_all = file.size_bytes() == end and not reader.ends_in_hole
             is_complete = is_all and file.has_no_writer()
@@ -354,8 +354,8 @@ class RotatedLog:
             if this.is_live:
                 continue
             progress = recognised.files.get(place)
-            # Copies and passed-over files are not read. Keep an empty file open: it is not
-            # identified until its first lines are written, and may be renamed before.
+            # Copies and passed-over files are not read. Keep an empty file open, because it is not
+            # identified until its first lines are written, and it may be renamed before then.
             is_unknown = progress is None and bool(this.beginning)
             stored = None if progress is None else self._files.find(progress.file_id)
             is_abandoned = not this.is_listed and self._directory.is_abandoned(this)

@@ -16,7 +16,7 @@ from barnabas_collector.rotated_log import QUIET_S
 class Shipment(NamedTuple):
     """Specifies the input of a collector and the destination of the lines.
 
-    `name` identifies the positions; two collectors that run at the same time must not share a name.
+    `name` identifies the positions. Two collectors that run at the same time must not share a name.
     """
 
     bootstrap_servers: str

@@ -1,5 +1,5 @@
-"""Sends each line of the logs to a topic exactly once: a line and the position after it are written
-in the same transaction.
+"""Sends each line of the logs to a topic exactly once, because a line and the position after it are
+written in the same transaction.
 
     files ─▶ portions of lines ─▶ record batches ──┐
                └▶ the position in each file ───────┴─▶ one transaction
@@ -63,7 +63,7 @@ _SUCCESSOR_S: Final = 10.0  # time for a process that fenced us to record its st
 async def ship(
     shipment: Shipment, paths: LogPaths, stopping: asyncio.Event, *, once: bool = False
 ) -> Shipped:
-    """Send the lines of the logs as they are written, until `stopping` is set; with `once`, send
+    """Send the lines of the logs as they are written, until `stopping` is set. With `once`, send
     only the present lines.
 
     Without `once`, wait for unreachable brokers. Other cluster errors are raised before the first
@@ -87,7 +87,7 @@ async def ship(
             is_fenced = isinstance(error, ProducerFenced)
             if is_fenced:
                 # Either a process with this name has started, or the broker ended a transaction
-                # that took too long. Only after the latter may this process take the name back.
+                # that took too long. Only in the second case may this process take the name back.
                 await _check_no_successor(shipment, instance)
             if is_fenced or total.transactions:
                 _log.warning("continuing after the last committed line: %s", error)
@@ -229,7 +229,7 @@ class _Shipper:
         encoder = LineEncoder(progress, key, more, self._shipment.codec)
         for batch in encoder.batches(lines, int(time.time() * 1_000)):
             await producer.send_batch(place, batch)
-        # `_commit` sends the position in the same transaction as these lines: either both are
+        # `_commit` sends the position in the same transaction as these lines, so either both are
         # committed or neither.
         self._positions.save(progress)
         size_bytes, cut = size_and_cuts(lines)

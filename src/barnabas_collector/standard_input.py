@@ -63,7 +63,7 @@ class StandardInput:
         """Return the next bytes. Return b"" at the end or after an alarm, or None if no bytes
         arrive within `patience_s`."""
         poll = select.poll()
-        # A thread that waits for input cannot be cancelled; the alarm's pipe wakes it.
+        # A thread that waits for input cannot be cancelled, but the alarm's pipe wakes it.
         for descriptor in (self._descriptor, alarm):
             poll.register(descriptor, select.POLLIN)
         ready = poll.poll(None if patience_s is None else patience_s * 1_000)

@@ -25,7 +25,7 @@ _TRAILER: Final = re.compile(rb"[\n\0]")
 
 class Frame(NamedTuple):
     text: bytes
-    size_bytes: int  # size of the whole message; larger than `text` if that was cut
+    size_bytes: int  # of the whole message; larger if `text` was cut
 
 
 class SyslogFraming:
@@ -117,7 +117,8 @@ class SyslogFraming:
 
 
 def datagram(data: bytes) -> list[Frame]:
-    """Return the message in a datagram. Some senders add a trailer even to a datagram; the trailer
-    is removed."""
+    """Return the message in a datagram. Some senders add a trailer even to a datagram. The trailer
+    is removed.
+    """
     text = data[:-1] if data[-1:] in (b"\n", b"\0") else data
     return [Frame(text[:MOST_BYTES], len(text))] if text else []

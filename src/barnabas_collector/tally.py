@@ -28,8 +28,9 @@ class Tally:
         self._next_at_s = -_EVERY_S
 
     def add(self, count: int, why: str = "") -> None:
-        """Count losses. The first loss is logged as a warning immediately; after that, a warning is
-        logged at most every ten seconds, with all reasons since the last warning."""
+        """Count losses. The first loss is logged as a warning immediately. After that, a warning
+        with all reasons since the last one is logged at most every ten seconds.
+        """
         self.total += count
         if why and (why in self._whys or len(self._whys) < _MOST_KEPT):
             self._whys[why] += count

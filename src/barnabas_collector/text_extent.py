@@ -40,7 +40,7 @@ class Extent(NamedTuple):
     """Describes the first `size_bytes` of a text."""
 
     size_bytes: int = 0
-    checksum: int | None = 0  # None: unknown, so only the tail is compared
+    checksum: int | None = 0  # None if unknown; then only the tail is compared
     tail: str = ""
 
     def is_end_in(self, text: Bytes) -> bool:
@@ -50,7 +50,7 @@ class Extent(NamedTuple):
 
     def grown(self, text: Bytes, size_bytes: int) -> Extent:
         """Return this extent, extended by the text's bytes up to a later position."""
-        # An unknown checksum remains unknown: computing it would require the whole text.
+        # An unknown checksum remains unknown, because computing it would require the whole text.
         at, checksum = self.size_bytes, self.checksum
         while at < size_bytes and checksum is not None:
             read = text.read_at(at, min(_READ_BYTES, size_bytes - at))

@@ -26,7 +26,7 @@ _MOST_BYTES: Final = 8_192
 
 
 class W3cColumns:
-    """Tracks the columns of each line: the text of a directive after its name.
+    """Tracks the columns of each line, which are the text of a directive after its name.
 
     `in_force` contains the columns at the current position, or is None before the first directive.
     """
@@ -45,7 +45,7 @@ class W3cColumns:
             if text.startswith(_BEGIN):
                 found += repeat(self.in_force, at - len(found))
                 columns = text.removeprefix(_BEGIN).strip()
-                # A truncated list would be wrong; an empty list never matches a line.
+                # A truncated list would be wrong, whereas an empty list never matches a line.
                 self.in_force = columns if len(columns) <= _MOST_BYTES else b""
         found += repeat(self.in_force, len(texts) - len(found))
         return found

@@ -42,7 +42,7 @@ Status = tuple[int, ...]
 
 
 class WatchedLogs:
-    """Holds the watched logs; call `close` at the end. `now_s` is a monotonic time."""
+    """Holds the watched logs. Call `close` at the end. `now_s` is a monotonic time."""
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 
     {client} - {user} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status} {bytes} {response_time_ms}
 
-The notation is that of `pattern.py`. A field between quotes may contain quotes only after a
-backslash; a field between square brackets may contain blanks. Any other field ends at the character
+The notation is that of `pattern.py`. A field between quotes may contain a quote only after a
+backslash. A field between square brackets may contain blanks. Any other field ends at the character
 that follows it in the pattern, and a referrer or an agent at the end of the pattern matches the
 rest of the line. `{_}` is a column to be ignored, and may occur several times. A pattern in nginx's
 notation is translated first (`nginx_notation.py`).
@@ -155,7 +155,7 @@ def compile_w3c(text: str) -> AccessPattern:
     found = compile_access_pattern(" ".join(f"{{{name}}}" for name in first))
     # A column may contain anything but blanks.
     regex = found.regex.replace(_WORD, r"\S+").replace(_REST, r"\S+")
-    # IIS writes whole milliseconds; other servers write fractional seconds.
+    # IIS writes whole milliseconds, whereas other servers write fractional seconds.
     regex = regex.replace(_NUMBER, _WHOLE_NUMBER)
     return found._replace(regex=regex, w3c=tuple(names))
 
@@ -202,7 +202,7 @@ def _near(name: str) -> str:
 
 
 def _expression(name: str, before: str, after: str) -> str:
-    """Return the expression for a field; it depends on the adjacent characters."""
+    """Return the expression for a field, which depends on the adjacent characters."""
     if name in _EXPRESSIONS:
         return _EXPRESSIONS[name]
     if before == after == '"':

@@ -46,8 +46,9 @@ def unwrap(line: str) -> Wrapped | None:
 
 
 def join(head: str, more: str) -> tuple[str, str]:
-    """Join a record of several wrapped lines: the first line is kept as it is, and the contents of
-    the others follow."""
+    """Join a record of several wrapped lines. The first line is kept as it is, followed by the
+    contents of the others.
+    """
     first = unwrap(head)
     if first is None:
         return head, more

@@ -88,7 +88,7 @@ class Format(NamedTuple):
 
     @property
     def is_built_in(self) -> bool:
-        """Return whether the format is in the catalogue; a user's own formats are tried first."""
+        """Return whether the format is in the catalogue. A user's own formats are tried first."""
         return bool(self.source)
 
 

@@ -36,7 +36,7 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "response_time_s": ("request_time",),
     }
 )
-"""Maps each field to the variables that contain it; the first one that is present is used."""
+"""Maps each field to the variables that contain it. The first variable that is present is used."""
 _IN_REQUEST: Final = ("method", "path", "query", "protocol")
 _VARIABLE: Final = re.compile(r"\$(?:\{(?P<braced>[a-z0-9_]+)\}|(?P<bare>[a-z0-9_]+))")
 _OWN_FIELD: Final = re.compile(r"\{[a-z_]+(?::[^{}]*)?\}")

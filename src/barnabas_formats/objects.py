@@ -25,7 +25,7 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _JOURNAL_KEY: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _FIELD: Final = re.compile(r"(?P<key>[A-Z][A-Za-z-]*): (?P<value>.*)")
 _BLANKS: Final = re.compile(" +")
-# The columns of PostgreSQL's csvlog, in the order used since version 14; older versions have fewer.
+# The columns of PostgreSQL's csvlog, in the order used since version 14. Older versions have fewer.
 _CSVLOG: Final = (
     *("log_time", "user_name", "database_name", "process_id", "connection_from", "session_id"),
     *("session_line_num", "command_tag", "session_start_time", "virtual_transaction_id"),

@@ -35,7 +35,7 @@ from barnabas_formats.otlp_request import (
 )
 
 FORMAT: Final = "otlp"
-_LATEST_NS: Final = 2**63 - 1  # the year 2262; later times are senders' negative numbers
+_LATEST_NS: Final = 2**63 - 1  # the year 2262; later times are negative numbers of senders
 _STACK: Final = "exception.stacktrace"
 _KEPT: Final = (
     *("service.name", "service.namespace", "service.version", "service.instance.id"),
@@ -48,7 +48,8 @@ _BEGINNING: Final = re.compile(rb'\{\s*"resourceLogs"\s*:')
 
 
 class Entry(NamedTuple):
-    """Holds a log record and the information from its scope and resource; absent values are None.
+    """Holds a log record and the information from its scope and resource. Absent values are
+    None.
 
     `time_us` and `observed_us` are microseconds since the epoch. `message` is the body: text, or
     JSON for any other value. `more` is a stack trace. `attributes` and `resource` are JSON objects.
@@ -121,7 +122,7 @@ def decode(value: bytes, encoding: str) -> Decoded:
 
 
 def recognise(value: bytes) -> str | None:
-    """Guess the encoding of a record without a header; return None if it is a log line."""
+    """Guess the encoding of a record without a header. Return None if the record is a log line."""
     if _BEGINNING.match(value) is not None:
         return OTLP_JSON
     # A line never begins with a line feed, but this byte is also the tag of protobuf's first field.
@@ -231,7 +232,7 @@ def _entry(
 
 
 def _time_us(time_ns: int) -> int | None:
-    """Return microseconds; zero means an unknown time."""
+    """Return microseconds. Zero means that the time is unknown."""
     if not 0 <= time_ns <= _LATEST_NS:
         reject("the log record has an impossible time (otlp)")
     return time_ns // 1_000 or None

@@ -151,7 +151,7 @@ def _integer(value: object, what: str) -> int:
 
 
 def _severity(value: object) -> int:
-    """Return a severity's number; some senders write the name instead."""
+    """Return the number of a severity. Some senders write the name instead."""
     match = _SEVERITY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return _integer(value, "severityNumber")

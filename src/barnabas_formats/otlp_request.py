@@ -96,7 +96,7 @@ def attributes_of(pairs: Iterable[tuple[str, object]], count: int) -> dict[str, 
 
 
 def finite(value: float) -> object:
-    """Return a number as a JSON value: infinity and NaN become strings, as in protobuf's JSON."""
+    """Return a number as a JSON value. As in protobuf's JSON, infinity and NaN become strings."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -216,7 +216,7 @@ def read_access_formats(path: Path | None, zone: str | None = None) -> tuple[For
 def access_formats(
     path: Path, formats: Iterable[Format], zone: str | None = None
 ) -> tuple[Format, ...]:
-    """Return those formats of a file that are for access logs; see `read_access_formats`."""
+    """Return the formats in a file that are for access logs. See `read_access_formats`."""
     found = of_kind(formats, ACCESS)
     if not found:
         raise ConfigError(f'{path}: no format for access logs; such a format has kind = "access"')

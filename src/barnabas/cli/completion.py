@@ -67,7 +67,7 @@ def _names(
     options = {**client_options(context), **_LIMITS}
 
     async def within_limits() -> list[str]:
-        # The client's own timeouts apply to each attempt; this one covers all attempts.
+        # The client's own timeouts apply to each attempt, whereas this one covers all attempts.
         async with asyncio.timeout(_PATIENCE_S):
             async with Admin(servers, **options) as admin:
                 return await ask(admin)

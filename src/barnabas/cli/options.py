@@ -75,8 +75,8 @@ def one_topic(argument: str | None, option: str | None) -> str:
 
 
 def storage_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Return the options from `--storage`. Raises UsageError, which never shows the value: it may
-    be a secret.
+    """Return the options from `--storage`. Raises UsageError, which never shows the value because
+    it may be a secret.
     """
     # The value may be a secret key, so do not show the pair.
     if any("=" not in pair for pair in pairs):

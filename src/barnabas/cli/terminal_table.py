@@ -13,7 +13,9 @@ from rich.text import Text
 from barnabas.printable import printable
 
 _TEXT_WIDTH = 8
-"""A text column may be folded to this width; if narrower, each row becomes a block of lines."""
+"""A text column may be folded to this width. If there is less room, each row becomes a block of
+lines.
+"""
 
 Cells = Sequence[str | Text]
 

@@ -53,7 +53,7 @@ def named_in(row: EventRow) -> Named:
 
 
 def plain_host(host: str) -> str:
-    """Normalise an address: brokers put a slash before the address of a group member."""
+    """Normalise an address, because brokers put a slash before the address of a group member."""
     return java_host(host.removeprefix("/"))
 
 

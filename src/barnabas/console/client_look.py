@@ -158,7 +158,9 @@ class ClientLook:
 def next_turn(
     names: Iterable[TopicPartition], asked_at: Mapping[TopicPartition, int]
 ) -> list[TopicPartition]:
-    """Return the partitions to query now, starting with those queried the longest ago."""
+    """Return the partitions to query now, starting with those that were queried the longest time
+    ago.
+    """
     return heapq.nsmallest(MOST_AT_ONCE, names, key=lambda name: asked_at.get(name, 0))
 
 

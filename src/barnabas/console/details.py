@@ -156,7 +156,7 @@ def config_rows(entries: Iterable[ConfigEntry]) -> list[ConfigRow]:
     return [
         ConfigRow(
             name=each.name,
-            # Brokers send no sensitive values; this is a second safeguard.
+            # Brokers send no sensitive values, so this is a second safeguard.
             value=None if each.is_sensitive else each.value or "",
             source=_source_text(each.source),
             is_default=each.source == DEFAULT_CONFIG,

@@ -1,8 +1,8 @@
 """Guards the console: refuses requests, and adds headers to every response.
 
 Unless its users sign in, the console has no authentication and shows everything that its own user
-may see. A page from another origin must not be able to read this: the name of that origin may
-resolve to this machine (DNS rebinding), so the console answers only requests for known host names.
+may see. A page from another origin must not be able to read this. Because the name of that origin
+may resolve to this machine (DNS rebinding), the console answers only requests for known host names.
 Requests for IP addresses are always answered, because nobody can register an IP address as a name.
 """
 

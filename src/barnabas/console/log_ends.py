@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 
 
 class LogEnds:
-    """Asks leaders over its own connections; call `start` and `close`."""
+    """Asks leaders over its own connections. Call `start` before use and `close` at the end."""
 
     def __init__(self, servers: str, settings: Mapping[str, Any]) -> None:
         names, given = split(servers, settings)

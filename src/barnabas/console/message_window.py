@@ -25,8 +25,9 @@ class MessageWindow:
         self._heap: list[tuple[_Key, Message]] = []
         self._bytes = 0
         self.dropped: dict[int, int] = {}
-        """For each partition with records that were added but not kept: the offset of the dropped
-        record that is closest to the records that are kept."""
+        """For each partition with records that were added but not kept, the offset of the dropped
+        record that is closest to the records that are kept.
+        """
 
     @property
     def is_full(self) -> bool:

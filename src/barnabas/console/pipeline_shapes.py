@@ -36,7 +36,7 @@ class PipelineRow(TypedDict):
     balances: bool | None
     """Whether each record that was read has exactly one outcome."""
     reasons: list[Reason]
-    """The most common reasons first; at most 20."""
+    """At most 20 reasons, with the most common first."""
 
 
 class Pipelines(TypedDict):

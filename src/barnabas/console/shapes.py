@@ -181,7 +181,7 @@ class Topics(TypedDict):
     """`/api/topics?search=&sort=name|partitions|records|size|rate&descending=1&internal=1&page=`."""
 
     topics: list[TopicRow]
-    """The topics of this page; at most 100."""
+    """The topics of this page, of which there are at most 100."""
     matching: int
     """The number of topics on all pages that match the search."""
     page: int
@@ -408,13 +408,15 @@ class Security(TypedDict):
     """`/api/security`."""
 
     error: str
-    """Why a part cannot be shown: the cluster has no authorizer, or it denied the request."""
+    """Why a part cannot be shown. Either the cluster has no authorizer, or it denied the
+    request.
+    """
     acls: list[AclRow]
     """The ACLs of one page."""
     page: int
     matching: int
     users: list[UserRow]
-    """The first users; at most 500."""
+    """At most the first 500 users."""
     users_matching: int
     operations: dict[str, list[str]]
     """The operations that apply to each resource type."""

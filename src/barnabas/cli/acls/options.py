@@ -81,7 +81,8 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             return command(patterns=patterns, **given)
 
         chosen: Any = gather
-        # Decorators apply from the inside out; reversed, --help lists the options in this order.
+        # Decorators apply from the inside out, so reverse the options to make --help list them in
+        # this order.
         for option in reversed(options):
             chosen = option(chosen)
         return chosen  # type: ignore[no-any-return]

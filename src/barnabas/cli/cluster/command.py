@@ -1,7 +1,7 @@
 """Implements `barnabas cluster`, which runs several brokers and a ZooKeeper on one machine.
 
-It also shows the state and health of any cluster (`state_command`). Kafka has no such command; each
-of its processes needs a terminal.
+It also shows the state and health of any cluster (`state_command`). Kafka has no such command, so
+each of its processes needs its own terminal.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def start_zookeeper(directory: Path) -> int:
 
 
 def _exit_code(command: str, work: Callable[[], int]) -> int:
-    """Run a function and return its exit code; report an expected error on standard error."""
+    """Run a function and return its exit code. An expected error is reported on standard error."""
     try:
         return work()
     except CannotRun as error:

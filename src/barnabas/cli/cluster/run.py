@@ -52,7 +52,7 @@ def run(plan: Plan) -> int:
     or OSError.
     """
     running = plan.running()
-    # A second `start` on the same directory would find its ports in use; report the process that
+    # A second `start` on the same directory would find its ports in use, so report the process that
     # uses them.
     if running:
         name, process = next(iter(running.items()))
@@ -160,7 +160,8 @@ class _Run:
     async def _settle(self) -> None:
         """Wait until all brokers know each other and every partition has a leader.
 
-        The start succeeds even if a partition stays leaderless: its replicas may start later.
+        The start succeeds even if a partition stays leaderless, because its replicas may start
+        later.
         """
         with contextlib.suppress(TimeoutError, BarnabasError):
             async with (

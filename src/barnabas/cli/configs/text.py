@@ -44,7 +44,7 @@ def shown_entries(
 ) -> list[ConfigEntry]:
     """Return the entries set on the resource itself, or all entries, sorted by name."""
     own = DYNAMIC_TOPIC_CONFIG
-    # "" stands for the defaults of all brokers; their values have a separate source.
+    # "" stands for the defaults of all brokers, whose values have a separate source.
     if resource.type == BROKER:
         own = DYNAMIC_BROKER_CONFIG if resource.name else DYNAMIC_DEFAULT_BROKER_CONFIG
     if resource.type == BROKER_LOGGER:

@@ -63,6 +63,8 @@ def describe_user_text(user: str, iterations: Mapping[str, int]) -> str:
 
 
 async def described_users(admin: Admin, users: list[str] | None) -> dict[str, dict[str, int]]:
-    """Return the credentials of these users (None: all), omitting users who have none."""
+    """Return the credentials of these users, or of all users if None. Users without credentials are
+    omitted.
+    """
     found = await admin.describe_user_scram_credentials()
     return found if users is None else {user: found[user] for user in users if user in found}

@@ -140,7 +140,7 @@ def dump(
 
 
 class Output:
-    """Writes to standard output; on a terminal, it escapes control characters."""
+    """Writes to standard output, and escapes control characters if it is a terminal."""
 
     def __init__(self, output: BinaryIO, is_terminal: bool) -> None:
         self._output = output

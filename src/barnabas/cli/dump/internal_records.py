@@ -34,7 +34,7 @@ from barnabas.protocol.message import Message
 from barnabas.records.record import Record
 
 Shown = tuple[str | None, str | None]
-"""The texts after `key:` and `payload:`; a text that is None is left out."""
+"""The texts after `key:` and `payload:`. A text that is None is left out."""
 
 _DELETED = "<DELETE>"
 _ESCAPES = str.maketrans(

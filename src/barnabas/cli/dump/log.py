@@ -79,7 +79,9 @@ class LogWalk:
 
     @property
     def trailing_bytes(self) -> int:
-        """The number of bytes after the last complete batch; valid after the iteration."""
+        """The number of bytes after the last complete batch. It is valid only after the
+        iteration.
+        """
         return self.size_bytes - self.position
 
     def __iter__(self) -> Iterator[Batch]:
@@ -91,7 +93,8 @@ class LogWalk:
                 _, length = _SIZE.unpack_from(head)
                 if length < _MIN_LENGTH:
                     raise CorruptData(f"a batch cannot have {length} bytes")
-                # The batch is being written, or a crash truncated it; recovery would remove it.
+                # The batch is still being written, or a crash truncated it and recovery would
+                # remove it.
                 if length + LOG_OVERHEAD_BYTES > self.trailing_bytes:
                     return
                 header = read_header(head)
@@ -111,8 +114,8 @@ class LogWalk:
 
     def _sum(self, header: BatchHeader) -> int:
         """Return the checksum of a batch that is too large to keep in memory."""
-        # The checksum covers the bytes after it. In magic 2, it is a CRC-32C starting at the
-        # attributes; in older formats, a CRC-32 starting at the magic byte.
+        # The checksum covers the bytes after it. In magic 2, it is a CRC-32C that starts at the
+        # attributes. In older formats, it is a CRC-32 that starts at the magic byte.
         skipped, checksum = (21, crc32c) if header.magic == 2 else (16, zlib.crc32)
         self._file.read(skipped)
         left, crc = header.size_bytes - skipped, 0
@@ -125,7 +128,7 @@ class LogWalk:
 class RecordLines(NamedTuple):
     """Builds the lines for the records of a batch."""
 
-    contents: Callable[[Record], Shown] | None  # None: only sizes
+    contents: Callable[[Record], Shown] | None  # None means that only sizes are shown
 
     def of(self, batch: Batch) -> Iterator[str]:
         header = batch.header
@@ -138,7 +141,8 @@ class RecordLines(NamedTuple):
                 names = ",".join(name for name, _ in record.headers)
                 line += f" sequence: {_sequence(header, record.offset)} headerKeys: [{names}]"
             else:
-                # The extra closing brace is a mistake in Kafka; parsers of its output expect it.
+                # The extra closing brace is a mistake in Kafka, but parsers of its output expect
+                # it.
                 line += f" isValid: {_word(batch.is_valid)} crc: {_message_crc(header, record)}}}"
             if header.is_control:
                 line += _control_text(record)

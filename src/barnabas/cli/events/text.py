@@ -57,7 +57,7 @@ def event_lines(broker_id: int, event: Event) -> Iterator[str]:
 
 
 def event_values(broker_id: int, event: Event) -> dict[str, Any]:
-    """Return one event as values for JSON; null where a field does not apply."""
+    """Return one event as values for JSON. A field that does not apply is null."""
     return {
         "at": instant_text(event.at_ms),
         "reported_by": broker_id,

@@ -17,13 +17,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupNames(NamedTuple):
-    """Holds the groups of a command; without names, a read-only command applies to all."""
+    """Holds the groups of a command. If none is named, a read-only command applies to all
+    groups.
+    """
 
     names: tuple[str, ...]
     all_groups: bool
 
     def require(self) -> None:
-        """Raise UsageError if no group is named; required in commands that change groups."""
+        """Raise UsageError if no group is named. Commands that change groups require a name."""
         if not self.names and not self.all_groups:
             raise click.UsageError("name a group")
 

@@ -37,14 +37,14 @@ class ResetRequest(NamedTuple):
     """Describes the reset requested on the command line."""
 
     names: GroupNames
-    target: Target | None  # None: the file has a target for each partition
-    selections: list[Selection]  # none: all partitions with a committed offset
+    target: Target | None  # None if the file has a target for each partition
+    selections: list[Selection]  # if empty, all partitions with a committed offset
     file_text: str | None
 
 
 async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move]:
-    """Return the plans for all groups; with `execute`, carry them out once all are complete. Raises
-    BadReset.
+    """Return the plans for all groups. With `execute`, carry them out once all plans are complete.
+    Raises BadReset.
     """
     async with Admin(servers, **client_options()) as admin:
         group_ids = await request.names.of(admin)
@@ -108,12 +108,12 @@ def targets_of(
     committed: Committed,
     topics: dict[str, list[int]],
 ) -> Targets:
-    """Return the target for each selected partition; by default, for all of the group's
-    partitions.
+    """Return the target for each selected partition. If none is selected, these are all of the
+    group's partitions.
     """
     if selections:
         return dict.fromkeys(select_partitions(selections, topics), target)
-    # --all-topics means the group's topics; offsets may outlive a deleted topic.
+    # --all-topics means the group's topics. Offsets may still exist for a topic that was deleted.
     there = [name for name in committed if name.partition in topics.get(name.topic, ())]
     return dict.fromkeys(there, target)
 

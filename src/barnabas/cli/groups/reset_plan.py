@@ -40,7 +40,7 @@ class Log(NamedTuple):
     start: int
     end: int
     committed: int | None
-    at_time: int | None = None  # the first offset not older than the time; None: all are older
+    at_time: int | None = None  # the first offset that is not older than the time, if any
 
 
 class Move(NamedTuple):
@@ -48,7 +48,7 @@ class Move(NamedTuple):
 
     group_id: str
     partition: TopicPartition
-    before: int | None  # None: no offset was committed
+    before: int | None  # None if no offset was committed
     after: int
     remark: str | None = None
 
@@ -57,7 +57,7 @@ class Selection(NamedTuple):
     """Selects a topic, `t`, or some of its partitions, `t:0,1`."""
 
     topic: str
-    partitions: tuple[int, ...] | None  # None: all
+    partitions: tuple[int, ...] | None  # None means all
 
 
 def selection(text: str) -> Selection:

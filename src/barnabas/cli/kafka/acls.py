@@ -162,7 +162,7 @@ def _action(given: Given) -> str:
 
 
 def _patterns(given: Given) -> list[Pattern]:
-    """Return the resource patterns; those of filters may have any pattern type."""
+    """Return the resource patterns. The patterns of filters may have any pattern type."""
     text = given.text("resource-pattern-type") or "literal"
     try:
         kind = parse_code(PatternType, text)
@@ -329,7 +329,9 @@ def _is_confirmed(pattern: Pattern, acls: Sequence[AclEntry]) -> bool:
 
 
 def _keeper(given: Given) -> AbstractAsyncContextManager[Admin | ZooKeeperAcls]:
-    """Open the store of the rules: the brokers, or the ZooKeeper tree that they read."""
+    """Open the store of the rules, which is either the brokers or the ZooKeeper tree that they
+    read.
+    """
     return zookeeper_acls(given) if is_by_authorizer(given) else admin_of(given)
 
 

@@ -101,7 +101,7 @@ def _change(given: Given, entity: dict[str, str | None]) -> Change:
 
 
 def entity_of_line(given: Given) -> LineEntity:
-    """Return the names by type; one type may lack a name. Raises BadCommandLine."""
+    """Return the names by type. One of the types may lack a name. Raises BadCommandLine."""
     types = given.texts("entity-type")
     short = [name for name in _SHORT if name in given]
     defaults = [name for name in _SHORT if f"{name}-defaults" in given]

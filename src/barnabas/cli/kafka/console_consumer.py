@@ -66,8 +66,8 @@ _FIELDS = {
 
 
 class Limits(NamedTuple):
-    max_messages: int | None  # None: endless
-    timeout_ms: int | None  # milliseconds without records; None: no limit
+    max_messages: int | None  # None means no limit
+    timeout_ms: int | None  # milliseconds without records; None means no limit
 
 
 class Wanted(NamedTuple):
@@ -172,7 +172,7 @@ def _format(given: Given) -> Line:
     if not is_default(name):
         return ["--format", template_of(name)]
     own = _properties(given)
-    # Our template prints raw bytes between fixed separators; other formats have no equivalent.
+    # Our template prints raw bytes between fixed separators, so other formats have no equivalent.
     default_layout(own)  # rejects invalid options
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
@@ -349,7 +349,7 @@ async def _has_waited(consumer: Consumer, topic: str) -> bool:
     """Wait until the topic exists. Returns False if it already did."""
     has_waited = topic not in await consumer.list_topics([topic])
     is_warned = False
-    # Kafka's consumer logs a warning for every attempt; one is enough.
+    # Kafka's consumer logs a warning for every attempt, but one is enough.
     while True:
         try:
             await consumer.partitions_for(topic)  # tries for a second before giving up

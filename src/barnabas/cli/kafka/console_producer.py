@@ -62,8 +62,8 @@ class LineReader(NamedTuple):
     """Converts a line to a record, as configured by the properties of Kafka's LineMessageReader."""
 
     topic: str
-    key_separator: bytes | None = None  # None: no key
-    headers_delimiter: bytes | None = None  # None: no headers
+    key_separator: bytes | None = None  # None if lines have no key
+    headers_delimiter: bytes | None = None  # None if lines have no headers
     headers_separator: bytes = b","
     header_separator: bytes = b":"
     null_marker: bytes | None = None
@@ -241,7 +241,7 @@ async def _send(producer: Producer, reader: LineReader, source: Input, *, waits:
 
 
 async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool) -> None:
-    """Send a record; report an error on standard error, without stopping."""
+    """Send a record. An error is reported on standard error, and does not stop the tool."""
     try:
         delivery = await producer.send_record(record)
         # With --sync, each record must be acknowledged before the next one is sent.

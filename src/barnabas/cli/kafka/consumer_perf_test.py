@@ -41,7 +41,7 @@ def explain(given: Given) -> list[Line]:
     line += flag_words(given, "from-latest", "show-detailed-stats", "hide-header")
     path = given.text("consumer.config")
     configs = {} if path is None else load_properties(path)
-    # Ignore the group: our command assigns partitions and joins no group.
+    # Ignore the group, because our command assigns partitions and joins no group.
     for name in ("bootstrap.servers", "group.id"):
         configs.pop(name, None)
     size = given.text("fetch-size")

@@ -47,7 +47,7 @@ class Range(NamedTuple):
 
     topic: re.Pattern[str]
     low: int
-    high: int | None  # exclusive; None: no end
+    high: int | None  # exclusive; None means no end
 
     def has(self, name: TopicPartition) -> bool:
         is_in_range = self.low <= name.partition and (

@@ -1,7 +1,8 @@
 """Implements `kafka-consumer-groups.sh --reset-offsets`, which plans new offsets and commits them
 with --execute.
 
-The plan and its limits are those of `barnabas groups reset-offsets`; the output is Kafka's.
+The plan and its limits are the same as in `barnabas groups reset-offsets`, but the output is
+Kafka's.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ async def _reset(
         described = await admin.describe_groups(await request.names.of(admin))
     idle = []
     for name, group in described.items():
-        # A DEAD group does not exist; as in Kafka, a reset creates it.
+        # A DEAD group does not exist. As in Kafka, a reset creates it.
         if group.state in (EMPTY, DEAD):
             idle.append(name)
         else:
@@ -124,7 +125,8 @@ def _target(given: Given, name: str) -> Target:
         return Target(Goal.TIME, instant_ms(given.required_text(name)))
     if name == "by-duration":
         ago_ms = duration_ms(given.required_text(name))
-        # As in Kafka, use this machine's clock: the request contains an instant, not a duration.
+        # As in Kafka, use this machine's clock, because the request contains an instant, not a
+        # duration.
         return Target(Goal.TIME, max(SystemClock().wall_ms() - ago_ms, 0))
     if name == "to-offset":
         return Target(Goal.OFFSET, given.number(name, 0, 2**63 - 1) or 0)

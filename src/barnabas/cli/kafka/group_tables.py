@@ -21,11 +21,12 @@ def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: 
     """Return the names, one per line, or a table if type or state is requested."""
     if not (with_type or with_state):
         return "".join(f"{each.group_id}\n" for each in listings)
-    # If type or state is requested, Kafka pads the names with ten blanks; our table does not.
+    # If the type or the state is requested, Kafka pads the names with ten blanks. Our table does
+    # not.
     width = max([_NAME_WIDTH, *(len(each.group_id) for each in listings)]) + _BESIDE_NAME
     rows = [("GROUP", "TYPE", "STATE")]
     rows += [
-        # A broker older than KIP-848 reports no type; its groups are classic.
+        # A broker older than KIP-848 reports no type, and all of its groups are classic.
         (each.group_id, (each.group_type or "classic").capitalize(), each.state)
         for each in listings
     ]

@@ -72,7 +72,7 @@ def _config_directory(directory: Path) -> Path:
 
 
 def _write_configs(config: Path) -> None:
-    """Write any missing files; keep existing ones, which the user may have edited."""
+    """Write any missing files, but keep existing ones, because the user may have edited them."""
     config.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in sample_configs(config, config.parent / "data").items():
@@ -100,7 +100,9 @@ def _script(name: str, config: Path) -> str:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether the path may be written: it does not exist, or this command wrote it."""
+    """Return whether the path may be written, because it does not exist or was written by this
+    command.
+    """
     # `lexists` is true for a dangling link, which is not ours.
     if not os.path.lexists(path):
         return True

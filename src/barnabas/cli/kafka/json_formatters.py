@@ -85,7 +85,7 @@ class JsonFormatter:
                 if cls not in (None, kind.key):
                     return b""
                 shown["key"] = _versioned_object(cls, version, body)
-            if record.value is not None:  # None: a tombstone, which has only a key
+            if record.value is not None:  # a tombstone has only a key
                 version, body = _split_version(record.value)
                 known = kind.value if 0 <= version <= kind.newest else None
                 shown["value"] = _versioned_object(known, version, body)

@@ -64,10 +64,10 @@ def run(given: Given) -> int:
     elif "path-to-json-file" in given:
         path = Path(given.required_text("path-to-json-file"))
         names = read_names(path.read_text(encoding="utf-8", errors="replace"))
-    # None means all partitions; the controller omits those that need no election (KIP-460).
+    # None means all partitions. The controller omits partitions that need no election (KIP-460).
     outcomes = run_client(_elect(given, _TYPES[kind], names))
     elected = [str(name) for name, error in outcomes.items() if error is None]
-    # ELECTION_NOT_NEEDED is a success: the wanted replica already leads.
+    # ELECTION_NOT_NEEDED is a success, because the wanted replica already leads.
     unneeded = [
         str(name) for name, error in outcomes.items() if isinstance(error, ElectionNotNeeded)
     ]

@@ -107,7 +107,7 @@ CLASSES: Final = {
 class Replacement(NamedTuple):
     """Describes the replacement for a script removed from Kafka."""
 
-    tool: str  # empty: none
+    tool: str  # empty if there is none
     why: str
     renamed: tuple[tuple[str, str], ...] = ()  # options since renamed or removed
     added: tuple[str, ...] = ()  # words that the new command line requires

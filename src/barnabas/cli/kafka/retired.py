@@ -34,7 +34,9 @@ def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
 
 
 def broker_address(zookeeper: str) -> str:
-    """Guess a broker's address: the first ZooKeeper host, with Kafka's usual port."""
+    """Guess a broker's address, which consists of the first ZooKeeper host and Kafka's
+    usual port.
+    """
     host = zookeeper.partition("/")[0].partition(",")[0].rpartition(":")
     name = host[0] or host[2] or "localhost"
     return f"{name}:{_BROKER_PORT}"
@@ -49,7 +51,9 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
-    """Return the words with retired options replaced, without repeating options already present."""
+    """Return the words with retired options replaced. Options that are already present are not
+    repeated.
+    """
     there = {name for name, _ in _options(words)}
     found: list[str] = []
     left = list(words)

@@ -37,15 +37,15 @@ class Tool(NamedTuple):
     retired: Mapping[str, Retired] = {}
     older: Mapping[str, str] = {}  # maps deprecated names to options
     abbreviates: bool = False  # whether option names may be abbreviated
-    operands: str = ""  # the meaning of operands; empty: they are ignored
-    runs_alone: bool = False  # without words; other tools print their help
+    operands: str = ""  # the meaning of operands; if empty, they are ignored
+    runs_alone: bool = False  # runs without arguments; other tools then print their help
 
 
 class Retired(NamedTuple):
     """Describes an option that Kafka has removed or deprecated."""
 
     why: str
-    replacement: str  # the option to use instead; empty: none
+    replacement: str  # the option to use instead, or empty if there is none
     takes_value: bool = True
     is_address: bool = False  # its value was ZooKeeper's address; a broker's is required
 
@@ -72,7 +72,7 @@ def servers(given: Given) -> str:
 
 def at_servers(given: Given, config_option: str = "command-config") -> Line:
     """Return the brokers and the client config file as options of our commands."""
-    # Some of Kafka's tools name the file with --admin.config or --config; ours all use
+    # Some of Kafka's tools name the file with --admin.config or --config. Ours all use
     # --command-config.
     file = option_words(given, config_option, "command-config")
     return [*file, "--bootstrap-server", servers(given)]
@@ -116,8 +116,8 @@ def admin_of(given: Given, option: str = "command-config") -> Admin:
 def own_options(
     configs: Mapping[str, str], fields: Collection[str], unused: Collection[str], client: str
 ) -> dict[str, str]:
-    """Return the configs that our client supports (`fields`), as options; warn about all others
-    except `unused`.
+    """Return the configs that our client supports (`fields`), as options. Warn about all others
+    except those in `unused`.
 
     `client` is "producer" or "consumer".
     """

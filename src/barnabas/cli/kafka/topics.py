@@ -135,7 +135,7 @@ def explain(given: Given) -> list[Line]:
         )
     if action == "list":
         return [["topics", "list", *flag_words(given, "exclude-internal"), *at]]
-    # In Kafka, --topic is a regular expression; our commands accept names.
+    # In Kafka, --topic is a regular expression, whereas our commands accept names.
     names = [] if topic is None else plain_names(topic, "topic")
     if action == "delete":
         return [["topics", "delete", *names, *flag_words(given, "if-exists"), *at]]
@@ -246,7 +246,7 @@ async def _alter(given: Given) -> None:
             there = len(topic.partitions)
             added = None
             if assignment is not None:
-                # The assignment lists all partitions; send only the new ones.
+                # The assignment lists all partitions, but only the new ones are sent.
                 added = [assignment[number] for number in sorted(assignment) if number >= there]
             await admin.create_partitions(topic.name, count, added)
 

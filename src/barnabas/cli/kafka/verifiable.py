@@ -35,7 +35,7 @@ def explain_producer(given: Given) -> list[Line]:
     """Return the equivalent `barnabas` command."""
     line = ["verifiable-producer", given.required_text("topic")]
     most = given.number("max-messages")
-    if most is not None and most >= 0:  # -1: until stopped
+    if most is not None and most >= 0:  # -1 means until stopped
         line += ["--max-messages", str(most)]
     pace = given.number("throughput")
     # Kafka's default of -1 means as fast as possible.

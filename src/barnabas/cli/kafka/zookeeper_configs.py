@@ -372,7 +372,7 @@ async def _alter_topic(given: Given, entity: Entity) -> None:
             for each in await admin.describe_configs(resource)
             if each.source == DYNAMIC_TOPIC_CONFIG
         }
-        # This call only rejects deletions of configs that are not set; the brokers apply the
+        # This call only rejects deletions of configs that are not set. The brokers apply the
         # change.
         _edit(own, added, deleted)
         await admin.alter_configs(

@@ -100,7 +100,7 @@ def start(server: ZooKeeper) -> int:
         )
     claim(server.data, server.address, process.pid)
     ends_at = time.monotonic() + _START_SECONDS
-    # The server is ready once it responds to "srvr" with a mode; the port opens earlier.
+    # The server is ready once it responds to "srvr" with a mode. Its port opens earlier.
     while not server.mode():
         if process.poll() is not None:
             raise CannotRun(f"ZooKeeper exited: {_tail(server.log, began_at)}")

@@ -125,7 +125,7 @@ async def verify(given: Given, plan: Plan) -> int:
         click.echo("Status of partition reassignment: ")
         for what, state in states.items():
             click.echo(f"Reassignment of {what} {state}")
-        # As in 2.3.1, remove the throttle only when all moves have completed; keep it if one
+        # As in 2.3.1, remove the throttle only when all moves have completed, and keep it if one
         # failed.
         if set(states.values()) == {_state(False, True)}:
             return await _remove_throttle(admin, plan.replicas)

@@ -148,7 +148,8 @@ async def _create(settings: Settings, missing: list[str]) -> None:
     """Like Kafka's tool, create the missing nodes before any other client can."""
     async with _open(settings) as store:
         for path in missing:
-            # /controller must be ephemeral: one created by this tool would prevent every election.
+            # /controller must be ephemeral. If this tool created it, it would prevent every
+            # election.
             if path != _ELECTED:
                 with suppress(NodeExists):
                     await store.commit([Create(path)])

@@ -103,7 +103,8 @@ async def _create(given: Given, found: Found) -> None:
         raise Refused("Number of partitions must be larger than 0.")
     if factor is not None and factor < 1:
         raise Refused("Replication factor must be larger than 0.")
-    # 2.3.1 counts the brokers in ZooKeeper; a broker would reject this with a different message.
+    # 2.3.1 counts the brokers in ZooKeeper. A broker would also reject this, but with a different
+    # message.
     if factor is not None and factor > len(found.brokers):
         raise Refused(
             f"Replication factor: {factor} larger than available brokers: {len(found.brokers)}."
@@ -162,7 +163,7 @@ async def _describe(given: Given, found: Found) -> None:
 
 
 def _own(configs: Sequence[ConfigEntry]) -> list[str]:
-    """Return the topic's own configs; ZooKeeper does not store those from brokers' files."""
+    """Return the topic's own configs. ZooKeeper does not store the configs from brokers' files."""
     return [
         f"{each.name}={each.value or ''}" for each in configs if each.source == DYNAMIC_TOPIC_CONFIG
     ]
@@ -209,8 +210,8 @@ async def _alter(given: Given, _found: Found) -> None:
 async def _enlarge(
     admin: Admin, topic: TopicDescription, count: int, assignment: dict[int, list[int]] | None
 ) -> None:
-    # The number of partitions determines where group and transaction state is stored; changing it
-    # would not move that state.
+    # The number of partitions determines where the state of groups and transactions is stored.
+    # Changing the number would not move this state.
     if topic.name in INTERNAL_TOPICS:
         raise Refused(
             "The number of partitions for the internal topics"

@@ -103,8 +103,8 @@ def _check_directory(broker: int, path: str, found: Collection[LogDirDescription
 
 
 async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list[TopicPartition]:
-    """Return the partitions; for a whole topic, those with a replica on the broker. Raises BadReset
-    if a partition does not exist.
+    """Return the partitions. For a whole topic, these are the partitions with a replica on the
+    broker. Raises BadReset if a partition does not exist.
     """
     described = await admin.describe_topics([each.topic for each in wanted])
     partitions = {topic.name: topic.partitions for topic in described}

@@ -1,7 +1,7 @@
 """Implements `barnabas metadata`, which reads the tree like `zookeeper-shell.sh` and imports trees.
 
-A cluster's tree is in its ZooKeeper; that of a broker without ZooKeeper is in its log directories.
-The files are read as they are, even if the broker is running.
+The tree of a cluster is in its ZooKeeper, and the tree of a broker without ZooKeeper is in its log
+directories. The files are read as they are, even if the broker is running.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
       barnabas metadata import tree.json --dir /disk1/kafka --dir /disk2/kafka
       barnabas metadata import tree.json --zookeeper-connect localhost:2181 --dir /var/lib/kafka
     """
-    # Ignore the environment: an import must be written only to a place that the user specified.
+    # Ignore the environment, because an import must be written only to a place that the user
+    # specified.
     settings = source.zookeeper() if source != NO_SOURCE else None
     if settings is None and not directories:
         raise click.UsageError("name the target: --dir or --zookeeper-connect")

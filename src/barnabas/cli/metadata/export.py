@@ -46,7 +46,7 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
     """
     if directories and source != NO_SOURCE:
         raise click.UsageError("--dir cannot be combined with --zookeeper-connect or --config")
-    # Never overwrite an export: it is often the only copy of an earlier state.
+    # Never overwrite an export, because it is often the only copy of an earlier state.
     if file != _STANDARD_OUTPUT and file.exists():
         raise ConfigError(f"{file} already exists; choose another name, or delete it first")
     found = asyncio.run(_read(source, directories))
@@ -65,7 +65,7 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
 
 async def _read(source: TreeSource, directories: tuple[Path, ...]) -> Export:
     settings = None if directories else source.zookeeper()
-    # Only the root may contain other programs' nodes; a chroot belongs to the cluster.
+    # Only the root may contain other programs' nodes, because a chroot belongs to the cluster.
     has_others = settings is not None and not hosts_and_chroot(settings.connect)[1]
     async with reading(source, *directories) as store:
         return await export_tree(store, has_others=has_others)

@@ -71,7 +71,9 @@ class Rates(NamedTuple):
 
 
 def _action(name: str, text: str) -> Callable[[F], F]:
-    """Return a flag for an action. All given actions are kept; click would keep only the last."""
+    """Return a flag for an action. All actions that are given are kept, whereas click would keep
+    only the last.
+    """
 
     def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
         if is_given:
@@ -147,8 +149,8 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     \b
       {"version":1,"partitions":[{"topic":"test","partition":0,"replicas":[2,3]}]}
 
-    The move needs no further command: the new replicas copy the log, and when all are in sync, the
-    old ones are removed.
+    The move needs no further command. The new replicas copy the log, and when all of them are in
+    sync, the old ones are removed.
 
     With "log_dirs":["any","/disk2/kafka"] in addition to "replicas", broker 3 keeps its replica in
     that log directory, and moves it there if it is in another one.
@@ -280,7 +282,7 @@ async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
         are_moving = bool(moving) or any(each.is_moving() for each in found.values())
         # Clearing the throttle would also remove it from moves still in progress.
-        if are_moving or preserve_throttles:  # including other moves: a broker has one rate for all
+        if are_moving or preserve_throttles:  # even other moves, as a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)
 
@@ -314,7 +316,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         over = {
             name: error
             for name, error in outcomes.items()
-            # The move ended between the two requests; there is nothing left to cancel.
+            # The move ended between the two requests, so there is nothing left to cancel.
             if not isinstance(error, NoReassignmentInProgress)
         }
         if not over:

@@ -24,7 +24,7 @@ Described = Mapping[int, tuple[LogDirDescription, ...]]
 
 
 class Replica(NamedTuple):
-    """Represents a partition's replica on a broker; replicas are sorted as in Kafka's tool."""
+    """Represents a partition's replica on a broker. Replicas are sorted as in Kafka's tool."""
 
     broker_id: int
     name: TopicPartition
@@ -95,7 +95,8 @@ def _line(replica: Replica, target: str, place: Place) -> str:
 
 async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError]:
     """Start the moves, and return those that could not be started, with their errors. A replica
-    just reassigned to its broker may not exist yet; this waits up to ten seconds for it.
+    that was just reassigned to its broker may not exist yet, so this waits for it for up to ten
+    seconds.
     """
     pending = dict(sorted(wanted.items()))
     ends_at_s = asyncio.get_running_loop().time() + _BEGINS_WITHIN_S

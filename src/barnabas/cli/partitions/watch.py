@@ -38,14 +38,14 @@ class ReplicaRow(NamedTuple):
     is_leader: bool
     is_in_sync: bool
     is_live: bool  # whether its broker is registered
-    end: ReplicaEnd | None  # None: its broker did not report it
-    lag_records: int | None  # in records behind the leader; None: unknown
+    end: ReplicaEnd | None  # None if its broker did not report it
+    lag_records: int | None  # in records behind the leader; None if unknown
     lag_ms: int | None
 
 
 class PartitionRow(NamedTuple):
     name: TopicPartition
-    leader: int  # -1: none
+    leader: int  # -1 means that there is none
     leader_epoch: int
     isr: tuple[int, ...]
     high_watermark: int | None

@@ -70,7 +70,7 @@ class Wanted(NamedTuple):
     records: int
     timeout_ms: int
     interval_ms: int | None
-    """The time between report lines; None: only the summary."""
+    """The time between report lines, or None to print only the summary."""
     offset: str
     has_header: bool
 

@@ -33,7 +33,7 @@ class Plan(NamedTuple):
     records: int
     size_bytes: int
     per_second: float
-    """Records per second; -1: as fast as possible."""
+    """Records per second, or -1 for as many as possible."""
     interval_s: float
     """The time between report lines."""
 

@@ -410,7 +410,7 @@ async def _collect(
 ) -> Shipped:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # On either signal, end cleanly: send the lines read, and commit their positions.
+    # On either signal, send the lines that were read and commit their positions before ending.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     work = []

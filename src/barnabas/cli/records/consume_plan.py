@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     is_own_group: bool  # a private group, which commits nothing (UX-2)
     from_beginning: bool  # for a group without commits
     has_end: bool
-    to_ms: int | None  # the time at which to stop; None: the end of the log
+    to_ms: int | None  # the time at which to stop; None means at the end of the log
 
 
 def make_plan(place: Place) -> Plan:

@@ -22,7 +22,9 @@ KeySplitter = Callable[[Sequence[bytes], int], KeyedLines]
 
 
 class Block(NamedTuple):
-    """Holds records from one file, in order: plain values, values with keys, or parsed records."""
+    """Holds records from one file, in order. They are plain values, values with keys, or parsed
+    records.
+    """
 
     name: str
     number: int  # of the first line, or 0 if the whole file is one record
@@ -58,7 +60,8 @@ class LineFeed:
                     lines = _split(source.name, splitter, block)
                     yield self._block(source.name, number, len(block), lines)
                     number += len(lines)
-                # The last line of a file may lack a newline; it does not continue in the next file.
+                # The last line of a file may lack a newline, but it does not continue in the next
+                # file.
                 yield self._block(source.name, number, 0, splitter.last())
 
     def _block(self, name: str, number: int, size_bytes: int, lines: list[bytes]) -> Block:

@@ -109,7 +109,7 @@ def parse_header(text: str) -> Header:
 
 
 class LineSplitter:
-    """Splits blocks of any size into whole lines; the last line may lack a line end. If the
+    """Splits blocks of any size into whole lines. The last line may lack a line end. If the
     delimiter is a line feed, a carriage return before it is part of the line end.
     """
 
@@ -128,7 +128,7 @@ class LineSplitter:
         rest = lines.pop()
         if lines:
             lines[0] = self._take_begun() + lines[0]
-            # Search each block for CRLF once; the CR may be the last byte of the previous block.
+            # Search each block for CRLF once. The CR may be the last byte of the previous block.
             if delimiter == b"\n" and (b"\r\n" in block or lines[0].endswith(b"\r")):
                 lines = [line.removesuffix(b"\r") for line in lines]
         self._begun.append(rest)
@@ -153,7 +153,7 @@ class LineSplitter:
 
 
 def _headers(text: bytes, number: int) -> Iterator[Header]:
-    """Parse `name:value,name:value`; an empty text has no headers."""
+    """Parse `name:value,name:value`. An empty text has no headers."""
     for pair in text.split(b",") if text else ():
         name, colon, value = pair.partition(b":")
         if not colon or not name:

@@ -44,7 +44,7 @@ class Start(NamedTuple):
     """Describes the partitions to read, and where to start."""
 
     topic: str
-    partitions: tuple[int, ...]  # none: all
+    partitions: tuple[int, ...]  # if empty, all partitions
     origin: Origin
 
 
@@ -211,8 +211,9 @@ class OwnGroup(RebalanceListener):
     """Seeks to the last position of the only member of the group, or to the start.
 
     `begins` maps each partition that existed when the command started to the offset that "from now
-    on" means; None means the end once the group has formed. Other partitions were created later, so
-    all of their records are read. Without `begins`, `auto.offset.reset` determines where to start.
+    on" means; None means the end of the partition once the group has formed. Other partitions were
+    created later, so all of their records are read. Without `begins`, `auto.offset.reset`
+    determines where to start.
     """
 
     def __init__(
@@ -240,7 +241,7 @@ class OwnGroup(RebalanceListener):
         try:
             ids = await self._consumer.topic_ids(topics)
         except BarnabasError:
-            ids = {}  # no broker responds; the topics are most likely unchanged
+            ids = {}  # no broker responds, but the topics are most likely unchanged
         gone = {name for name, known in self._topic_ids.items() if ids.get(name, known) != known}
         self._positions = {
             name: offset
@@ -251,9 +252,9 @@ class OwnGroup(RebalanceListener):
 
 
 class LaterTopic(RebalanceListener):
-    """Reads a topic created after the command started, from its first record on. All of its records
-    are new. If the group has committed an offset, reading continues from it, because other members
-    may have been faster.
+    """Reads a topic that was created after the command started, from its first record, because all
+    of its records are new. If the group has committed an offset, reading continues from it, because
+    other members may have been faster.
     """
 
     def __init__(self, consumer: Consumer) -> None:

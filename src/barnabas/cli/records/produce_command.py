@@ -211,7 +211,7 @@ def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
         problem = explain(error)
     except KeyboardInterrupt:
         problem = "interrupted"
-    # All or nothing: abort acknowledged records with the rest.
+    # A transaction is all or nothing, so abort acknowledged records together with the rest.
     if problem is not None and sending.in_transaction:
         problem = f"nothing was committed: {problem}"
     elif tally.failed:

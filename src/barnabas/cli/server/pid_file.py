@@ -36,7 +36,7 @@ class PidFile(NamedTuple):
 
 
 def read_pid_file(directory: Path) -> PidFile | None:
-    """Read the file in this directory; None if it is missing or malformed."""
+    """Return the content of the file in this directory, or None if it is missing or malformed."""
     try:
         with (directory / FILE_NAME).open("rb") as file:
             lines = file.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
@@ -48,8 +48,8 @@ def read_pid_file(directory: Path) -> PidFile | None:
 
 def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
     """Write the file for this process, or for `process`. Returns False if it belongs to a live
-    process or cannot be written. Neither prevents a start: the broker itself checks whether it can
-    use the directory.
+    process or cannot be written. Neither case prevents a start, because the broker itself checks
+    whether it can use the directory.
     """
     found = read_pid_file(directory)
     # If two brokers want the directory, the directory's lock decides which one gets it, not this
@@ -87,7 +87,7 @@ def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
             fields = stat.read().rpartition(b")")[2].split()
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):
-        # If there is a /proc, the process is gone; elsewhere, its start time is unknown.
+        # If there is a /proc, the process is gone. Otherwise, its start time is unknown.
         if (proc / "self" / "stat").exists():
             return None
     try:

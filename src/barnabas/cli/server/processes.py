@@ -1,7 +1,7 @@
 """Finds the `barnabas server start` processes on this machine in the process table.
 
-Linux shows a process's command line and open files under `/proc`; a broker keeps the `.lock` in
-each log directory open. Elsewhere, `ps` shows only the command lines.
+Linux shows the command line and the open files of a process under `/proc`, and a broker keeps the
+`.lock` in each log directory open. Elsewhere, `ps` shows only the command lines.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _from_proc(proc: Path) -> Iterator[ServerProcess]:
                 user_id = entry.stat().st_uid
                 yield ServerProcess(int(entry.name), " ".join(words), _locked_by(entry), user_id)
         except OSError:
-            continue  # ended, or another user's
+            continue  # the process ended, or belongs to another user
 
 
 def _locked_by(process: Path) -> tuple[Path, ...]:
@@ -77,7 +77,7 @@ def _locked_by(process: Path) -> tuple[Path, ...]:
         try:
             target = link.readlink()
         except OSError:
-            continue  # closed
+            continue  # the file has been closed
         # A running broker keeps a lock file open in each of its log directories.
         if target.name == ".lock":
             found.add(target.parent)

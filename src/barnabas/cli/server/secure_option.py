@@ -27,14 +27,14 @@ _HINT: Final = (
 def secure_configs(
     properties: Mapping[str, str], directory: str | None
 ) -> tuple[SecureSetup, dict[str, str]]:
-    """Secure a broker with these configs; return its setup and the secured configs.
+    """Secure a broker with these configs, and return its setup and the secured configs.
 
     `directory` is for certificates and passwords. None means a directory beside the first log
     directory. Raises ConfigError or OSError.
     """
     properties = without_controller_listeners(properties)
     given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
-    # This is Kafka's default listener; an empty host means every address.
+    # This is Kafka's default listener. An empty host means every address.
     given.setdefault("listeners", _DEFAULT)
     hosts = []
     listeners = {}

@@ -1,8 +1,9 @@
 """Implements `barnabas server stop`. Unlike `kafka-server-stop.sh`, this command stops only one
 broker, and waits until that broker has ended.
 
-On SIGTERM, a broker stops cleanly: it flushes its logs and marks its directories clean. The signal
-is sent only if the process is certainly a broker, because another process may have reused the id.
+On SIGTERM, a broker stops cleanly, that is, it flushes its logs and marks its directories clean.
+The signal is sent only if the process is certainly a broker, because another process may have
+reused the id.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class CannotStop(Exception):
 
 
 class Selection(NamedTuple):
-    """Selects a broker; an empty selection means the only one."""
+    """Selects a broker. If the selection is empty, it means the only broker."""
 
     directory: Path | None = None
     pid: int | None = None
@@ -45,7 +46,8 @@ class Selection(NamedTuple):
 
 
 def directory_of(properties_file: str) -> Path | None:
-    """Return the first log directory in a broker's properties file; None if there is no such file.
+    """Return the first log directory in a broker's properties file, or None if there is no such
+    file.
 
     Kafka's script ignores its arguments, so a missing file is no error. Raises CannotStop if it
     cannot be read.
@@ -95,7 +97,7 @@ def _is_meant(server: ServerProcess, selection: Selection) -> bool:
     if directory is not None:
         recorded = read_pid_file(directory)
         is_recorded = recorded is not None and recorded.pid == server.pid and recorded.is_alive
-        # The pid file or the open .lock indicates the directory; only this user's locks are
+        # The pid file or the open .lock indicates the directory. Only the locks of this user are
         # visible.
         if not is_recorded and directory.resolve() not in server.directories:
             return False

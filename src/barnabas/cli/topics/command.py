@@ -245,7 +245,7 @@ def alter(
     """
     name = one_topic(topic_argument, topic_option)
     assignment = None if replica_assignment is None else _assignment(replica_assignment)
-    # The option lists all partitions; only the new ones are sent.
+    # The option lists all partitions, but only the new ones are sent.
     if assignment is not None and len(assignment) != partitions:
         raise click.UsageError(
             f"--replica-assignment names {counted(len(assignment), 'partition')}, but "

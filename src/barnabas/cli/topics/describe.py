@@ -51,7 +51,7 @@ class Filters(NamedTuple):
         configs: Iterable[ConfigEntry],
         moving: Moving = NOTHING_MOVES,
     ) -> list[PartitionView]:
-        """Return those partitions of a topic that should be shown."""
+        """Return the partitions of a topic that should be shown."""
         given = [config.value for config in configs if config.name == _MIN_ISR]
         min_isr = int(given[0]) if given and given[0] is not None else 1
         return [

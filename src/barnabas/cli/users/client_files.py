@@ -50,11 +50,11 @@ class ClientFiles(NamedTuple):
         return self.path.absolute().with_name(f"{self.path.stem}.ca.pem")
 
     def write(self, wanted: UserScramCredentialUpsertion) -> str:
-        """Write all files; return a line about the purpose of each. Raises PasswordLost."""
+        """Write all files, and return a line about the purpose of each one. Raises PasswordLost."""
         try:
             if self.authority is not None:
                 self.authority_path.write_bytes(self.authority)
-                # Certificates are public; other users' programs may also use this file.
+                # Certificates are public, so other users' programs may also use this file.
                 self.authority_path.chmod(_READABLE)
             write_secret(self.path, _lines(self._kafka_settings(wanted), escaped=True))
             write_secret(

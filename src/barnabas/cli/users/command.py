@@ -209,12 +209,14 @@ def delete(user: str, revoke: bool, force: bool, servers: str) -> None:
 
 
 class Left(NamedTuple):
-    """Holds what remains of a user after deleting the passwords; None if it could not be read."""
+    """Holds what remains of a user after deleting the passwords. `rules` is None if the rules could
+    not be read.
+    """
 
     removed: list[AclBinding]
     rules: list[AclBinding] | None
     settings: Mapping[str, str]
-    """A broker's settings; empty if they cannot be read."""
+    """The settings of a broker, or empty if they cannot be read."""
 
     def lines(self, user: str) -> Iterator[str]:
         """Yield lines that tell an administrator what remains."""

@@ -129,7 +129,8 @@ class _Sending:
             if self._events.stopping.is_set():
                 return
             number = self._sent
-            # Compare with the schedule, counted from the start: the run may be ahead.
+            # Compare with the schedule, which is counted from the start, because the run may be
+            # ahead of it.
             if wanted.throughput is not None and number > self._due(wanted.throughput):
                 await asyncio.sleep(_PAUSE_MS / 1000)
                 continue

@@ -50,7 +50,8 @@ class Origins(NamedTuple):
 async def bounds_of(
     consumer: Consumer, topic: str, until_ms: int | None = None
 ) -> dict[TopicPartition, range]:
-    """Return the bounds of every partition: all current offsets, or those older than `until_ms`.
+    """Return the bounds of every partition. They contain all current offsets, or those older than
+    `until_ms`.
 
     Raises UnknownTopicOrPartition.
     """

@@ -1,6 +1,4 @@
-"""Limits sign-ins and sessions: the rate of password attempts, the number of sessions and their
-lifetime. Pure.
-"""
+"""Limits the rate of attempts to sign in, the number of sessions, and their lifetime. Pure."""
 
 from __future__ import annotations
 

@@ -347,7 +347,8 @@ class Server:
                 f"the logs in {', '.join(map(str, directories))} belong to cluster {cluster_id}, "
                 f"but its metadata is missing: no log directory has a non-empty {JOURNAL_NAME}. "
                 "Restore it from a backup or import it (`barnabas metadata import`); or, to "
-                f"continue without any topic, run `{accept_loss(directories)}`: the logs stay"
+                f"continue without any topic, run `{accept_loss(directories)}`, which "
+                "keeps the logs"
             )
         return store
 

@@ -77,7 +77,7 @@ def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], C
         return
     if key.type != "list":
         verb = Operation(change.operation).name.lower()
-        raise InvalidConfig(f"{name} is not a list: {verb} is not possible; set it instead")
+        raise InvalidConfig(f"{name} is not a list, so {verb} is not possible; set it instead")
     # As in Kafka, start from the key's default, even if the broker's own settings differ.
     items = _items(wanted.get(name, key.text(key.default) or ""))
     if change.operation == Operation.APPEND:
@@ -97,8 +97,8 @@ def _refuse_malformed(changes: Iterable[Change]) -> None:
         seen.add(name)
         if operation not in Operation.__members__.values():
             raise InvalidRequest(
-                f"operation {operation} on {name}: must be 0 (SET), 1 (DELETE), 2 (APPEND) or 3 "
-                "(SUBTRACT)"
+                f"operation {operation} on {name} is unknown; use 0 (SET), 1 (DELETE), 2 (APPEND) "
+                "or 3 (SUBTRACT)"
             )
         if value is None and operation != Operation.DELETE:
             raise InvalidRequest(f"{name} has no value (null); to restore the default, delete it")

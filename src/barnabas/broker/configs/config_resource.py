@@ -99,7 +99,7 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
         return
     if wanted.kind not in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER):
         raise InvalidRequest(
-            f"resource type {wanted.kind} has no configs here: use 2 (topic), 4 (broker) or 8 "
+            f"resource type {wanted.kind} has no configs; use 2 (topic), 4 (broker) or 8 "
             "(broker loggers)"
         )
     if not context.allowed_to(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):

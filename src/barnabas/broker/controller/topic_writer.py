@@ -190,7 +190,7 @@ class TopicWriter:
                 )
             if 0 not in before.replicas:
                 raise InvalidPartitions(
-                    f"topic {topic} has no partition 0 to take the replication factor from"
+                    f"topic {topic} has no partition 0 from which to take the replication factor"
                 )
             check_growth(topic, len(before.replicas), total)
             if assignment is None:

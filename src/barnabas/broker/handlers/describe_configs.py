@@ -144,8 +144,8 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
         return topic_configs(node.config, topic.config)
     if resource.resource_type != _BROKER:
         raise InvalidRequest(
-            f"resource type {resource.resource_type} has no configs here: use 2 (topic), 4 "
-            "(broker) or 8 (broker loggers)"
+            f"resource type {resource.resource_type} has no configs; use 2 (topic), 4 (broker) or "
+            "8 (broker loggers)"
         )
     _check_may_describe(context)
     # The empty name stands for the defaults of all brokers (KIP-226).
@@ -154,7 +154,7 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
     # The properties file of a broker can be read only by that broker.
     if name != str(node.broker_id):
         raise InvalidRequest(
-            f"this is broker {node.broker_id}: send the request to broker {name!r}, or give no id "
-            "for the configs of all brokers"
+            f"this is broker {node.broker_id}: send the request to broker {name!r}, or omit the "
+            "broker id to describe the configs of all brokers"
         )
     return broker_configs(node.config)

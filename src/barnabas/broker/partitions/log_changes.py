@@ -80,9 +80,9 @@ class LogChanges:
                     continue
                 self._failures.removal.remove(replica)
             _log.warning(
-                "%s belongs to an earlier topic of the same name, whose id is %s: renaming its "
-                "directory with the suffix -stray, which is never opened; remove it if it is not "
-                "needed",
+                "%s belongs to an earlier topic of the same name, whose id is %s; renaming its "
+                "directory with the suffix -stray. The renamed directory is never opened; remove "
+                "it if it is not needed",
                 log.directory,
                 uuid_text(log.topic_id or b""),
             )

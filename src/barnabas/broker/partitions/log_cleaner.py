@@ -279,7 +279,7 @@ class LogCleaner:
         if event.unopened_batches:
             _log.warning(
                 "%s: could not compact %s, which would decompress to more than %d MiB each; the "
-                "tombstones after them also stay",
+                "tombstones after them are kept too",
                 log.topic_partition,
                 counted(event.unopened_batches, "batch", "batches"),
                 DEFAULT_LIMIT_BYTES >> 20,

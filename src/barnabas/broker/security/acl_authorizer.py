@@ -126,7 +126,7 @@ def super_users(text: str) -> list[str]:
         try:
             principals.append(str(parse_principal(item)))
         except ValueError as error:
-            raise ConfigError(f"super.users: {error}; separate several with ;") from None
+            raise ConfigError(f"super.users: {error}; separate several principals with ;") from None
     return principals
 
 

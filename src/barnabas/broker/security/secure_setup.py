@@ -197,7 +197,8 @@ def _passwords(path: Path) -> Mapping[str, str]:
         return {user: str(kept[user]) for user in (ADMIN, BROKER)}
     except (ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{path} lacks the passwords of {ADMIN} and {BROKER}; remove it to create new ones"
+            f"{path} lacks the passwords of {ADMIN} and {BROKER}; remove the file to create new "
+            "passwords"
         ) from None
 
 

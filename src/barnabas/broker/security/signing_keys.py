@@ -110,8 +110,8 @@ def _check(url: str) -> None:
     is_local = parts.scheme == "http" and parts.hostname in _LOOPBACK
     if parts.scheme not in ("https", "file") and not is_local:
         raise ConfigError(
-            f"{_SETTING}: {url} is not https:// or file://: keys from an unprotected connection "
-            "cannot be trusted"
+            f"{_SETTING}: {url} is not https:// or file://, and keys from an unprotected "
+            "connection cannot be trusted"
         )
 
 

@@ -57,11 +57,15 @@ def test_lists_are_edited(
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
-        ([("retention.ms", APPEND, "1")], InvalidConfig, "is not a list: append is not possible"),
+        (
+            [("retention.ms", APPEND, "1")],
+            InvalidConfig,
+            "is not a list, so append is not possible",
+        ),
         (
             [("retention.ms", SUBTRACT, "1")],
             InvalidConfig,
-            "is not a list: subtract is not possible",
+            "is not a list, so subtract is not possible",
         ),
         ([("retention.ms", SET, None)], InvalidRequest, "null"),
         ([("cleanup.policy", APPEND, None)], InvalidRequest, "null"),

@@ -164,7 +164,7 @@ def test_all_of_a_resource_or_nothing(client: RawClient, topic: str) -> None:
     ("kind", "name", "operation", "error", "said"),
     [
         (TOPIC, "none", ("flush.ms", SET, "1"), UnknownTopicOrPartition, "topic none"),
-        (TOPIC, "", ("flush.ms", SET, "1"), InvalidRequest, "a topic name is missing"),
+        (TOPIC, "", ("flush.ms", SET, "1"), InvalidRequest, "the topic name is missing"),
         (TOPIC, "{topic}", ("flush.mss", SET, "1"), InvalidConfig, "did you mean flush.ms"),
         (TOPIC, "none", ("flush.mss", DELETE, None), UnknownTopicOrPartition, "topic none"),
         (TOPIC, "{topic}", ("flush.ms", APPEND, "1"), InvalidConfig, "is not a list"),

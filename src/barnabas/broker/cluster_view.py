@@ -1,9 +1,10 @@
 """Maintains this broker's view of the cluster: the cluster image and this broker's own
 registration.
 
-The control plane updates the image when the controller sends UpdateMetadata, and the registration
-when this broker registers. All other parts only read the view, or wait until it meets a condition.
-The image is immutable and is always replaced as a whole, so every image is a consistent snapshot.
+The control plane updates the image when the controller sends UpdateMetadata, and it updates the
+registration when this broker registers. All other parts only read the view or wait until it meets a
+condition. The image is immutable and is always replaced as a whole, so every image is a consistent
+snapshot.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Implements `barnabas server start`, which runs a broker in its own process.
 
 When the broker is ready, the process prints a line on standard output. It logs to standard error,
-and stops cleanly on SIGTERM and SIGINT. To start faster, it imports only the modules that the
-broker needs.
+and stops cleanly on SIGTERM and SIGINT. To start faster, the process imports only the modules that
+the broker needs.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def run(
 ) -> int:
     """Serve requests until a signal arrives, and return the exit code.
 
-    `started_at_s` is the time at which the process was started, in seconds of `time.monotonic`, and
+    `started_at_s` is the time at which the process was started, in seconds of `time.monotonic`. It
     is used for the ready line. `setup` is the security setup from which `config` was created. The
     broker creates credentials for the users in it. If `log_file` is given, the log is written to it
     instead of standard error.

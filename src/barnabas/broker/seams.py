@@ -1,5 +1,5 @@
-"""Defines the seams between a broker and the machine, which the simulator replaces. The metadata
-store is a seam as well, but it is passed separately because brokers share it.
+"""Defines the seams between a broker and the machine. The simulator replaces these seams. The
+metadata store is also a seam, but it is passed separately because brokers share it.
 """
 
 from __future__ import annotations

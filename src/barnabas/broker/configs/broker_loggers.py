@@ -1,7 +1,7 @@
 """Reads and changes the log levels of a running broker (KIP-412).
 
-The loggers are the Python loggers `root` and `barnabas`, and the descendants of `barnabas`. The
-levels have the same names as in Kafka. As in Kafka, a change is lost when the process ends.
+The loggers are Python's `root` and `barnabas` loggers and the descendants of `barnabas`. The levels
+have the same names as in Kafka, and a change is lost when the process ends, also as in Kafka.
 """
 
 from __future__ import annotations

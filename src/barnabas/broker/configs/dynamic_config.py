@@ -9,9 +9,9 @@ be read again. It does not contain the settings, so change nodes can be processe
 skipped. Each node is removed a quarter of an hour after it was first seen. If the session ends
 during this work, the work continues in the next session.
 
-Invariant: all settings in the tree are in effect, except unusable ones. A setting that is unknown,
-read-only or out of bounds (because someone edited it by hand or another version wrote it) is logged
-and ignored.
+Invariant: all settings in the tree are in effect, except unusable ones. If someone edits a setting
+by hand or another version writes it, it may be unknown, read-only or out of bounds. Such a setting
+is logged and ignored.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Writes the config nodes of users, client ids and addresses below `/config`, and their parent
 nodes.
 
-Like Kafka, this code removes a node that has no configs and no children. When the last client of a
-user is removed, the user's `clients` node is removed too, and so is the user's own node if nothing
-is left in it. A user's credentials and quotas are stored in the same node, so all other configs in
-a node are preserved.
+Like Kafka, this code removes a node that has no configs and no children. When a user's last client
+is removed, the user's `clients` node is removed too, and so is the user's own node if it is then
+empty. A user's credentials and quotas are stored in the same node, so all other configs in a node
+are preserved.
 """
 
 from __future__ import annotations

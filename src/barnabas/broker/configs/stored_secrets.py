@@ -4,8 +4,8 @@ memory.
     request -> plain settings -> check -> seal -> /config/brokers/<id>
     /config/brokers/<id> -> open -> plain settings -> apply
 
-As in Kafka, a secret that cannot be read (because it is damaged or was encrypted with another
-password) is logged and ignored, but it stays in the tree until it is set again or deleted.
+As in Kafka, a secret that is damaged or was encrypted with another password cannot be read. It is
+logged and ignored, but it stays in the tree until it is set again or deleted.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 # A session from before a restart expires at most one tick late. ZooKeeper's minimum session timeout
-# is two ticks, which is 4 s by default. This value leaves a margin for a busy ZooKeeper host.
+# is two ticks, which is 4 s by default. `_ENDS_LATE_MS` leaves a margin for a busy ZooKeeper host.
 _SHORTEST_SESSION_MS = 4_000
 _ENDS_LATE_MS = 1_000
 
@@ -367,8 +367,8 @@ async def election_cause(
 
     A broker knows who the last controller was if it was watching `/controller`. When a session
     ends, ZooKeeper deletes that node together with the broker's registration. If the registration
-    has not changed, the session has not ended, so somebody must have deleted the node. Whatever
-    this broker cannot find out, such as why a session ended, is reported as unknown.
+    has not changed, the session has not ended, so somebody must have deleted the node. Anything
+    that this broker cannot find out, such as why a session ended, is reported as unknown.
     """
     last, known_epoch, own_end = previous
     if last == broker_id:

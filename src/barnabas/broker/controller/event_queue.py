@@ -41,7 +41,7 @@ class ReplicaReports:
     damaged log is regarded as lost until another replica has become the leader. The log then starts
     empty, and the broker hosts the replica again under the same registration. For this reason, the
     latest report about a replica takes precedence over an earlier one, regardless of whether the
-    earlier one is waiting, being processed, or already part of the image.
+    earlier report is waiting, being processed, or already part of the image.
     """
 
     __slots__ = ("_taken", "_waiting")

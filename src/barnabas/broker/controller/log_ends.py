@@ -2,8 +2,7 @@
 
 The query is a Fetch request from a debugging consumer (replica id -2), which followers answer as
 well. Its offset is beyond the end of any log, and its epoch is the latest leader epoch. The
-diverging epoch in the response consists of the epoch of the last batch in the log and the log end
-offset.
+diverging epoch in the response contains the last batch's epoch and the log end offset.
 """
 
 from __future__ import annotations

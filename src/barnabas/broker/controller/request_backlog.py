@@ -100,8 +100,8 @@ def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
     """Merge the requests of one controller into fewer requests that have the same effect.
 
     UpdateMetadata comes first, because followers need the addresses of their leaders. StopReplica
-    comes before LeaderAndIsr, because if a partition is hosted again, its old log must be deleted
-    first.
+    comes before LeaderAndIsr, because the old log of a partition that is hosted again must be
+    deleted first.
     """
     if not requests:
         return []

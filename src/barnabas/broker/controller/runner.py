@@ -87,11 +87,11 @@ class ControllerRunner:
     ) -> None:
         """`deliver` applies a request on this broker: see `broker_channels`.
 
-        `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition, in
-        case the store has lost that epoch. `peers` connects to other brokers, or is None if there
-        are none. `registered` is called with each new broker epoch, immediately after `view` has
-        been updated. `strays` are this broker's stray logs, whose topics must not be created
-        automatically. `events` is the broker's event log; if it is not given, this controller
+        `latest_epoch_of` returns the latest leader epoch in this broker's log for a partition. It
+        is needed if the store has lost that epoch. `peers` connects to other brokers, or is None if
+        there are none. `registered` is called with each new broker epoch, immediately after `view`
+        has been updated. `strays` are this broker's stray logs, whose topics must not be created
+        automatically. `events` is the broker's event log. If it is not given, this controller
         creates its own.
         """
         metrics = Registry() if metrics is None else metrics
@@ -250,7 +250,7 @@ class ControllerRunner:
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> TopicImage:
         """Create a topic, and return it once the brokers know its leaders.
 
-        With `validate_only`, nothing is created. Raises the KafkaError for the client:
+        With `validate_only`, nothing is created. Raises the KafkaError for the client, which is
         InvalidTopic, TopicAlreadyExists, InvalidConfig, InvalidPartitions, PolicyViolation,
         InvalidReplicationFactor, InvalidReplicaAssignment or NotController.
         """
@@ -302,10 +302,10 @@ class ControllerRunner:
     async def delete_topics(self, names: Sequence[str], cause: str = "") -> list[KafkaError | None]:
         """Delete topics and all of their records, in a single commit and round.
 
-        Returns when the topics have been removed from the store. Failures are returned per topic:
-        UnknownTopicOrPartition, or RequestTimedOut if a replica is on a failed broker or in a
-        failed log directory. Such a replica is deleted when the broker or directory is available
-        again. Raises NotController.
+        Returns when the topics have been removed from the store. Failures are returned per topic.
+        They are UnknownTopicOrPartition, or RequestTimedOut if a replica is on a failed broker or
+        in a failed log directory. Such a replica is deleted when the broker or directory is
+        available again. Raises NotController.
         """
         return await self._topics.delete(names, cause)
 
@@ -380,9 +380,9 @@ class ControllerRunner:
 
         Returns once the outcome has been sent to all brokers or, if another broker is the
         controller, once the loss has been announced. A controller that misses the announcement
-        learns of the loss when it is elected or when this broker registers, because this broker
-        then rejects its LeaderAndIsr. Raises NotController if the store does not respond for too
-        long.
+        learns about the loss when it is elected or when this broker registers, because this broker
+        then rejects the controller's LeaderAndIsr. Raises NotController if the store does not
+        respond for too long.
         """
         broker_id = self._context.view.broker_id
         if self.is_active:

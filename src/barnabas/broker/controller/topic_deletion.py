@@ -54,8 +54,8 @@ class TopicDeletions:
 
         NONE confirms the deletion even if a log directory has failed, because only the broker can
         tell whether an inaccessible log is this replica or belongs to another topic with the same
-        name. Responses to requests that were sent before this deletion are ignored. They concern an
-        earlier topic with the same name, or a replica that was moved away and back.
+        name. Responses to requests that were sent before this deletion are ignored, because they
+        concern an earlier topic with the same name or a replica that was moved away and back.
         """
         for name, code in codes.items():
             left, replica = self._left.get(name.topic), (name.partition, broker_id)

@@ -1,7 +1,7 @@
 """Watches and reads the nodes of topics during one term of a controller.
 
-A node is watched before it is read. If it changes in between, the watch fires and the node is read
-again. The watch on a topic's node fires when partitions may have been added. Nodes are read in
+A node is watched before it is read. If it changes in the meantime, the watch fires and the node is
+read again. The watch on a topic's node fires when partitions may have been added. Nodes are read in
 groups because every request costs a round trip.
 """
 

@@ -55,7 +55,7 @@ class PlacedMarker(NamedTuple):
         been called.
 
         The future fails with the same errors as `Replica.wait_for`. `on_committed` is called even
-        if no caller awaits the future, because the marker is in the log in any case.
+        if no caller awaits the future, because the marker is in the log anyway.
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:

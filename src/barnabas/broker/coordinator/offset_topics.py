@@ -1,4 +1,4 @@
-"""Removes unusable partitions from a request about offsets, that is, unknown partitions and
+"""Removes unusable partitions from a request about offsets. These are unknown partitions and
 partitions of topics that the client is not authorized to read. The rest of the request is processed
 normally.
 """

@@ -1,10 +1,10 @@
 """Holds back the response to a request until a coordinator's machine and the log allow it.
 
-A response is sent once the high watermark has passed the records that the response depends on.
+A response is sent once the high watermark has passed the records on which the response depends.
 State that has been acknowledged is therefore never lost when the leader changes. A response about a
-transaction depends on everything that was applied before it. For a response about a group, this
-offset is given by `Reply.after`. For example, a heartbeat depends on no records, so a slow follower
-cannot cause session timeouts.
+transaction depends on everything that was applied before it. For a response about a group,
+`Reply.after` gives the offset that the high watermark must reach. For example, a heartbeat depends
+on no records, so a slow follower cannot cause session timeouts.
 """
 
 from __future__ import annotations

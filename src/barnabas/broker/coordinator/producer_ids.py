@@ -1,8 +1,8 @@
 """Allocates producer ids from blocks that this broker obtains from the metadata store.
 
 No id is ever allocated twice in a cluster, because a block is claimed by a conditional write before
-any of its ids is used. Ids that are still unused when the broker stops are lost, and so is a block
-if the outcome of its write is unknown.
+any of its ids is used. Ids that are still unused when the broker stops are lost. A block is also
+lost if the outcome of its write is unknown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Manages a coordinator's shards, one for each partition of the coordinator's topic that this
 broker leads.
 
-A shard is created when the broker becomes the leader of the partition, and dropped when it is no
+A shard is created when the broker becomes the partition's leader and dropped when the broker is no
 longer the leader. First, the partition must be loaded by reading it from the beginning in slices.
 Until that is complete, requests are answered with COORDINATOR_LOAD_IN_PROGRESS. There are no
 snapshots, but compaction limits how much has to be read.

@@ -151,8 +151,8 @@ class FetchPass:
                     self._silent.append(row)
                 continue
             self.rows.append(row)
-            # The response is full. Partitions that were not read remain marked as changed, and will
-            # be read first next time. `_record` moves partitions with records to the end.
+            # The response is full. Partitions that were not read remain marked as changed and will
+            # be read first the next time. `_record` moves partitions with records to the end.
             if self.budget.left_bytes <= 0 and not reader.looks_at_all:
                 return
 

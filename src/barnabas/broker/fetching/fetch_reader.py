@@ -12,8 +12,8 @@ A reader decides who may read, from which replica and up to which offset, and ho
 the partition. `FetchPass` manages the rows, the limits and the slices. Each reader serves a single
 request, which may read several times.
 
-If the last epoch that the client has fetched shows that its log has diverged, the response contains
-the diverging epoch (KIP-595) instead of records.
+If the client's last fetched epoch shows that its log has diverged, the response contains the
+diverging epoch (KIP-595) instead of records.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
         # `leader_of` raises an error if this broker is no longer the leader. The topic may also
-        # have been recreated under the same name, with unrelated offsets.
+        # have been recreated under the same name with unrelated offsets.
         if context.node.replicas.leader_of(name) is not replica:
             raise NotLeaderOrFollower(f"{name} was deleted and recreated")
         if _low_watermark(context, replica) >= pending.offset:

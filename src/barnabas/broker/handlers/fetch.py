@@ -160,8 +160,8 @@ class _Fetch:
         self._epoch = request.session_epoch
         sessions = context.node.fetch_sessions
         # A full fetch request closes the session whose id it contains. With epoch 0, it also starts
-        # a new session. This is created with the response, so that a failed request takes no cache
-        # slot (KIP-227).
+        # a new session. The new session is created with the response, so that a failed request
+        # takes no cache slot (KIP-227).
         if self._epoch in (_NEW_SESSION_EPOCH, _NO_SESSION_EPOCH):
             if request.session_id:
                 sessions.close(request.session_id)

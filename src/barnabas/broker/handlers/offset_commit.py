@@ -1,7 +1,7 @@
 """OffsetCommit (key 8): commit a group's offsets to `__consumer_offsets` (GC-3).
 
-Which offsets a member may commit is decided by the coordinator's machine. This handler checks what
-the machine cannot know: whether the topics exist, and whether the client is authorized. Version 0
+The coordinator's machine decides which offsets a member may commit. This handler checks what the
+machine cannot know, namely whether the topics exist and whether the client is authorized. Version 0
 is not supported, because it stored offsets in ZooKeeper.
 """
 

@@ -236,8 +236,8 @@ class _Produced(Staged):
         try:
             place, transactional_id = (topic, index), self._request.transactional_id
             if self._refused is not None and (topic, index) in self._refused:
-                # The contents of the batch are invalid. Run the checks that do not need the
-                # contents first, so that a client that is not authorized learns nothing else.
+                # The contents of the batch are invalid. First run the checks that do not need the
+                # contents, so that an unauthorized client learns nothing else.
                 if _attributes(data.records) & TRANSACTIONAL:
                     _check_id(context, transactional_id)
                 _check(context, acks, topic)
@@ -467,7 +467,8 @@ async def _wait(
                         raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
             if acks == ACKS_ALL:
                 # The ISR may have shrunk before the high watermark advanced. The records remain in
-                # the log and may be visible, hence NOT_ENOUGH_REPLICAS_AFTER_APPEND (PR-4).
+                # the log and may be visible, so the error is NOT_ENOUGH_REPLICAS_AFTER_APPEND
+                # (PR-4).
                 replica.partition.check_written_to_all()
         except TimeoutError:
             answer.error_code = RequestTimedOut.code

@@ -69,9 +69,9 @@ class ControlledShutdown(NamedTuple):
     async def run(self) -> bool:
         """Move this broker's leaderships to other brokers. Return whether none of them is left.
 
-        Retries up to `controlled.shutdown.max.retries` times, waiting
-        `controlled.shutdown.retry.backoff.ms` in between. Does nothing if controlled shutdown is
-        disabled or no other broker could take over.
+        Retries up to `controlled.shutdown.max.retries` times, and waits
+        `controlled.shutdown.retry.backoff.ms` before each retry. Does nothing if controlled
+        shutdown is disabled or no other broker could take over.
         """
         config = self.config
         if self._is_alone:

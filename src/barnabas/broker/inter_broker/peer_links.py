@@ -1,9 +1,9 @@
 """Sends requests to other brokers over a persistent connection to each, which is reopened if it is
 lost.
 
-These links are used for occasional requests whose order does not matter: markers, verification and
-ISR changes. A connection can have several requests in flight. When a broker has registered again,
-the connection to its earlier registration is no longer used.
+These links are used for markers, verification and ISR changes, which are occasional requests whose
+order does not matter. A connection can have several requests in flight. When a broker has
+registered again, the connection to its earlier registration is no longer used.
 """
 
 from __future__ import annotations

@@ -133,8 +133,8 @@ def update_metadata_value(
     """Return the request as a value. `image` is the current image of the receiver.
 
     The configs in the image are preserved, because they may have changed since `configs` were read.
-    Raises InvalidRequest for an unknown security protocol, and UnsupportedVersion if there are
-    topics in a version without topic ids (below IBP 2.8).
+    Raises InvalidRequest for an unknown security protocol, and UnsupportedVersion if the request
+    contains topics in a version without topic ids (below IBP 2.8).
     """
     assert image.cluster_id is not None, "a broker knows its cluster before the cluster knows it"
     if message.ungrouped_partition_states or (message.topic_states and version < _HAS_TOPIC_IDS):

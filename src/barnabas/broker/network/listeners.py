@@ -229,8 +229,8 @@ def advertised_endpoints(
     """Return the endpoints to register and the names of the listeners that have no advertised
     address.
 
-    For a listener without an address, each client receives the address that it connected to, and
-    the registered endpoint has the host name of this machine, as in Kafka.
+    For a listener without an address, each client receives the address that it connected to. As in
+    Kafka, the registered endpoint has the host name of this machine.
     """
     advertised = {
         listener.name: listener

@@ -1,8 +1,7 @@
 """Queues a connection's unanswered requests, so that responses are sent in request order.
 
 Each request has a slot, which becomes ready when the response has been encoded. The first slot that
-is not ready holds back all slots after it. The queue also limits how many requests may be
-unanswered.
+is not ready holds back all slots after it. The queue also limits the number of unanswered requests.
 
 Invariant: either all unanswered requests use APIs that overlap (`protocol.api`), or there is only
 one unanswered request and the connection delivers no further frame until its response is sent.

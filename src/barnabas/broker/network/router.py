@@ -8,11 +8,11 @@
 
 All records from the Produce requests of one wake-up are written when it ends, with one system call
 per partition. The requests are answered only after that. Produce is one of the APIs that overlap
-(`protocol.api`). A request to any other API waits until all earlier requests have been answered,
-and holds back all later requests.
+(`protocol.api`). A request to any other API waits until all earlier requests have been answered and
+holds back all later requests.
 
-Invariant: the responses on a connection are sent in the order of its requests, and are the same as
-if the client had waited for each response before sending the next request. If a request cannot be
+Invariant: a connection's responses are sent in the order of its requests. They are the same as if
+the client had waited for each response before sending the next request. If a request cannot be
 parsed or its API is not supported, only its own connection is closed.
 """
 

@@ -103,8 +103,8 @@ class AlterPartitionQueue:
         """Take all current proposals. The queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
-        # The other proposals are out of date, or are from a time when this broker was the leader.
-        # The controller would reject them (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
+        # The other proposals are out of date, or were made when this broker was the leader. The
+        # controller would reject them (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:

@@ -56,9 +56,9 @@ class CleanerSchedule:
                     while await cleaner.clean_once():
                         pass
                 except Exception:
-                    # This is a bug in Barnabas, or a line from the child process that cannot be
-                    # read. Keep the schedule running, because otherwise compacted logs would grow
-                    # until the broker restarts.
+                    # This is either a bug in Barnabas or an unreadable line from the child process.
+                    # Keep the schedule running, because otherwise compacted logs would grow until
+                    # the broker restarts.
                     _log.exception("selecting a log to compact failed")
                 await cleaner.end()
                 await self._back_off()

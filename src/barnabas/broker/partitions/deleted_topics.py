@@ -1,9 +1,9 @@
 """Finds topics that were deleted while this broker could not be notified.
 
 A controller announces a deletion only once, and only to the brokers that are live at that time. A
-broker whose session had expired, or that missed the last requests of a controller that failed,
-would keep the topic in its metadata indefinitely. The broker therefore compares its metadata with
-the metadata tree once after each registration, and once for each controller.
+broker whose session had expired, or which missed a failed controller's last requests, would keep
+the topic in its metadata indefinitely. The broker therefore compares its metadata with the metadata
+tree once after each registration and once for each controller.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
                                     --> the queue --> FailureReports --> the controller (KIP-112)
 
 The other log directories and their logs are not affected. When its last directory has failed, the
-broker itself fails. Running out of file descriptors is not a disk failure, so that error is ignored
-and the caller tries again.
+broker itself fails. Running out of file descriptors is not a disk failure, so such an error is
+ignored and the caller tries again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Creates, deletes and renames logs on disk for LeaderAndIsr and StopReplica.
 
-All changes are durable before the response is sent. First the directories of all partitions in the
-request are renamed, and then each log directory is synced once, in a thread.
+All changes are durable before the response is sent. First, the directories of all partitions in the
+request are renamed. Then, each log directory is synced once in a thread.
 """
 
 from __future__ import annotations

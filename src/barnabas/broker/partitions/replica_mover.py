@@ -315,8 +315,7 @@ class ReplicaMover:
         begin_offset = log.log_start_offset
         future.config = log.config
         # The replica now uses the new log, but on disk, the switch is not complete until `_leave`
-        # has run. If there is a crash before that, both logs are found at startup and the move
-        # continues.
+        # has run. After a crash before that, both logs are found at startup and the move continues.
         replica.log = self._store.moves.promote(name)
         self._release(replica)
         for listener in self._listeners:

@@ -55,8 +55,8 @@ class DeferredStates:
     left.
 
     This is not a disk failure, so nothing goes offline. The controller gets a success response, and
-    each state is tried again every second. Until this succeeds, clients get NOT_LEADER_OR_FOLLOWER.
-    For each partition, only the latest state is kept.
+    applying each state is tried again every second. Until it succeeds, clients get
+    NOT_LEADER_OR_FOLLOWER. For each partition, only the latest state is kept.
     """
 
     __slots__ = ("_is_closed", "_requests", "_retry", "_task", "_timer")
@@ -449,9 +449,9 @@ class RoleChanges:
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
         """Stop hosting any partitions of these topics that have been moved to other brokers.
 
-        A broker that could not be reached at the time never receives the StopReplica. It would
-        continue to serve the partitions that it led, and would acknowledge records that no other
-        replica receives. The log is kept.
+        A broker that could not be reached when they were moved never receives the StopReplica. It
+        would continue to serve the partitions that it led, and would acknowledge records that no
+        other replica receives. The log is kept.
         """
         broker_id = self._replicas.view.broker_id
         for topic in topics:

@@ -1,9 +1,8 @@
 """Limits how fast each address may open connections (KIP-612). The limits are stored in the
 metadata tree.
 
-If an address exceeds its rate, the connection is accepted, and closed after the throttle time
-without being read or counted. This delays the next attempt of that client without affecting other
-clients.
+If an address exceeds its rate, the connection is accepted but not read or counted, and it is closed
+after the throttle time. This delays that client's next attempt without affecting other clients.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     permissive   (older versions) a change is carried out, and the client is throttled afterwards
 
 Topics that are created only because a request needs them are counted permissively. The client is
-not throttled for them immediately, but when it next changes a topic.
+not throttled for them immediately but only when it next changes a topic.
 
 In both modes, a single topic of any size may overdraw the bucket.
 """

@@ -5,7 +5,7 @@ Clients that share a quota are treated as one entity. An entity is considered th
 request has been throttled for a whole quota window (`quota.window.num` times
 `quota.window.size.seconds`). A client that stays at its limit therefore causes only two events,
 however many requests it sends. The number of entities with events is limited, but a counter
-includes every throttled request. Requests that are not throttled cause no work here.
+includes every throttled request. Requests that are not throttled add no work here.
 """
 
 from __future__ import annotations

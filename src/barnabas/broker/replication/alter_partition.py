@@ -4,9 +4,9 @@ If inter.broker.protocol.version is below 2.7, the leader does not ask the contr
 ISR itself (`zk_alter_partition`).
 
 All proposals made in the same turn of the event loop are sent in one request. Only one request is
-in flight at a time, and proposals made in the meantime are sent in the next one. If the controller
-cannot be reached or has resigned, a proposal is sent again until it is answered or the leader or
-leader epoch of the partition changes.
+in flight at a time, and proposals made in the meantime are sent in the next request. If the
+controller cannot be reached or has resigned, a proposal is sent again until it is answered or the
+partition's leader or leader epoch changes.
 """
 
 from __future__ import annotations

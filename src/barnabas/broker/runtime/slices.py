@@ -1,7 +1,8 @@
 """Runs long requests in slices, so that the event loop can serve other connections in between.
 
-A handler that processes a list is a generator. It yields when `Pace` reports that the slice is
-over, and returns its outcome. Most lists fit into a single slice and are answered immediately.
+A handler that processes a list is a generator. It yields whenever `Pace` reports that the slice is
+over, and finally returns its outcome. Most lists fit into a single slice and are answered
+immediately.
 
 Data may change between two slices, so a handler must then read again the data that it depends on.
 """

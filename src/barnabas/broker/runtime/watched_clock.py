@@ -1,7 +1,7 @@
 """Watches whether the wall clock jumps, because it determines the age of records.
 
-The clock is read every second, and before anything is removed by age, so that a jump is noticed in
-time. `clock_jumps` makes the decisions, while this class reads the clock and logs the jumps.
+The clock is read every second and also before anything is removed by age, so that a jump is noticed
+in time. `clock_jumps` makes the decisions, while this class reads the clock and logs the jumps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Defines the interface of an authorizer, and the operation and the resource that each API
 requires.
 
-Every handler checks the authorization before it accesses a resource (SE-1). As in Kafka, everything
-is allowed unless `authorizer.class.name` is set. If it is set, `acl_authorizer` is loaded and makes
+Every handler checks authorization before it accesses a resource (SE-1). As in Kafka, everything is
+allowed unless `authorizer.class.name` is set. If it is set, `acl_authorizer` is loaded and makes
 the decisions.
 """
 

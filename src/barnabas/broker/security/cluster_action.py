@@ -71,8 +71,8 @@ def check_order(context: Context, broker_epoch: int) -> None:
 async def check_order_once_registered(context: Context, broker_epoch: int) -> None:
     """Wait until this broker knows its own epoch, and then call `check_order`.
 
-    Requests can arrive before that. A request intended for the previous registration must be
-    rejected, while one for the current registration must not be.
+    Requests can arrive before that. A request for the previous registration must be rejected, while
+    a request for the current registration must not be rejected.
     """
     await context.node.view.until_registered()
     check_order(context, broker_epoch)
@@ -84,7 +84,7 @@ async def configs_of(
     """Return the configs of these topics, which requests from the controller do not contain.
 
     `topics` maps names to ids. If the broker knows a different topic by one of the names, that
-    topic is omitted. Raises BrokerNotAvailable if the metadata store cannot be read. In that case
+    topic is omitted. Raises BrokerNotAvailable if the metadata store cannot be read. In that case,
     the request is not answered, so the controller sends it again.
     """
     configs: dict[str, Mapping[str, str]] = {}

@@ -2,7 +2,7 @@
 that no rule applied (IN-1).
 
 The number of events is limited, both for each client and in total (`broker.event_limit`), but the
-counter includes all denials. Operations that are allowed cause no work here.
+counter includes all denials. Allowed operations add no work here.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class SecureSetup(NamedTuple):
 def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
     """Create any missing files, and return the directory's contents.
 
-    `names` are the host names and addresses at which clients reach a broker. Raises OSError, or
+    `names` are the host names and addresses at which clients reach a broker. Raises OSError. Raises
     ConfigError if a library is missing or an existing file cannot be used.
     """
     try:

@@ -1,5 +1,5 @@
-"""Maintains this broker's view of the cluster: the cluster image and this broker's own
-registration.
+"""Maintains this broker's view of the cluster, which consists of the cluster image and this
+broker's own registration.
 
 The control plane updates the image when the controller sends UpdateMetadata, and it updates the
 registration when this broker registers. All other parts only read the view or wait until it meets a
@@ -47,8 +47,9 @@ class ClusterView:
         self.is_cluster_stopping = False
         """Whether all brokers are being stopped. If so, losing other brokers is expected."""
         self.image = ClusterImage.empty()
-        """The brokers, topics and leaders as most recently described by the controller. Only
-        `update` replaces the image."""
+        """The brokers, topics and leaders as the controller most recently described them. Only
+        `update` replaces the image.
+        """
         self._broker_epoch = NO_EPOCH
         self._changed: asyncio.Future[None] | None = None
         self._is_registered = asyncio.Event()

@@ -54,8 +54,8 @@ class Context:
         resource_name: str,
         references: int = 1,
     ) -> bool:
-        """Return whether the client is authorized to perform an operation other than the usual one
-        of this API.
+        """Return whether the client is authorized to perform an operation other than this API's
+        usual one.
 
         For example, a Metadata request can cause a topic to be created (TP-6).
         """

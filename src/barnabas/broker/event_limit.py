@@ -1,4 +1,4 @@
-"""Limits how many events clients can cause, because clients retry and may be hostile.
+"""Limits how many events clients can cause, because clients may retry and may be hostile.
 
 A client retries a failed request, and a hostile client can make up any number of names. For this
 reason, each kind of occurrence is reported at most once a minute, in an event that contains the

@@ -219,7 +219,8 @@ async def _serve(
         server.watch_delays()
         await _load_ahead()
     _keep_objects()
-    # By default, the collector would run every twenty requests, of thirty objects each, in vain.
+    # By default, the collector would run in vain after every twenty requests of thirty objects
+    # each.
     gc.set_threshold(_YOUNG_OBJECTS)
     await stopping.wait()
     notify(STOPPING, os.environ)

@@ -256,8 +256,8 @@ class ControllerParts:
 
 
 class NetworkParts:
-    """The parts that serve clients: listeners, connections, and the node that is passed to
-    handlers.
+    """The parts that serve clients, which are the listeners, the connections, and the node that is
+    passed to handlers.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Splits the lists in a long request so that it becomes several short requests, and joins their
+"""Splits the lists in a long request to turn it into several short requests, and joins their
 responses.
 
 This is suitable for handlers that process each entry independently of all other entries. Between
@@ -64,8 +64,7 @@ async def _handle_all(
     outcomes: list[Message | Staged] = []
     for piece in pieces_of(request, lists.asked, most_entries):
         outcome: Any = handle(context, piece)
-        # Await the piece immediately, because the next frame of the connection is held back in any
-        # case.
+        # Await the piece immediately, because the connection's next frame is held back anyway.
         if isinstance(outcome, Hold):
             outcome = await outcome.until
         if asyncio.iscoroutine(outcome):

@@ -181,8 +181,8 @@ class Server:
                 self._serve()
             self._unready = ""
         except BaseException:
-            # Close everything that has been opened, in the same order as when stopping, so that a
-            # failed start occupies no port.
+            # Close everything that has been opened, in the same order as when stopping, so that no
+            # port stays in use after a failed start.
             await self.stop()
             raise
 
@@ -460,7 +460,7 @@ class Server:
             _log.warning("%s", warning)
 
     def watch_delays(self) -> None:
-        """Report delays of the event loop, which must be running this broker already."""
+        """Report delays of the event loop, which must already be running this broker."""
         from barnabas.broker.loop_delays import LIMIT, LoopDelays
 
         self._delays = LoopDelays(self.events, self.clock, self.config.int(LIMIT))
@@ -579,7 +579,9 @@ class Server:
         self._logs.close()
 
     def _warn_of_readers(self) -> None:
-        """Warn if other users can read log directories, with their records and password hashes."""
+        """Warn if other users can read log directories, which contain records and password
+        hashes.
+        """
         for directory in self._logs.directories.online:
             bits = 0
             with suppress(OSError):  # failed disks are detected by other code

@@ -66,7 +66,7 @@ def role_line(change: RoleChange) -> str:
 
 
 def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
-    """Return the lines about proposals of leaders to remove lagging replicas from their ISRs."""
+    """Return the lines about leaders' proposals to remove lagging replicas from their ISRs."""
     count = len(shrinks)
     broker_id = shrinks[0][0].broker_id if shrinks else -1
     return _few_or_one(

@@ -48,8 +48,8 @@ class IsrUpdate(NamedTuple):
 def report_roles(
     events: EventLog, log: logging.Logger, request: LeaderAndIsr, changes: Sequence[RoleChange]
 ) -> None:
-    """Report the replicas that this broker now leads or follows, with the causes that the
-    controller stated.
+    """Report the replicas that this broker now leads or follows, with the causes given by the
+    controller.
     """
     if not changes:
         return

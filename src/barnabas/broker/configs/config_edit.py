@@ -21,7 +21,7 @@ Edit = Callable[[Settings], dict[str, str]]
 
 
 class Operation(IntEnum):
-    """An operation on a single setting. The values are the codes on the wire."""
+    """An operation on a single setting. The values are the codes used on the wire."""
 
     SET = 0
     DELETE = 1

@@ -42,7 +42,7 @@ class ResourceKind(IntEnum):
 class Alteration(NamedTuple):
     """The alteration requested for one resource.
 
-    `edit` is not built until it is needed, so any error in building it is reported for this
+    `edit` is not built until it is needed, so an error while building it is reported for this
     resource.
     """
 
@@ -73,8 +73,8 @@ async def alter_all(
     async for each in in_slices(alterations):
         code, message = NONE, None
         try:
-            # As in Kafka, if a resource is listed twice, both alterations are rejected because it
-            # is unclear which was intended.
+            # As in Kafka, if a resource is listed twice, both alterations are rejected, because it
+            # is unclear which of them was intended.
             if times[each.kind, each.name] > 1:
                 raise InvalidRequest(f"{each.name!r} is listed more than once; list it only once")
             await _alter(context, each, validate_only)

@@ -267,7 +267,7 @@ class DynamicConfig:
     async def alter_broker(
         self, broker_id: int | None, edit: Edit, *, validate_only: bool = False
     ) -> None:
-        """Change the settings of this broker, or of all brokers (None), and wait until they are in
+        """Change the settings of this broker, or of all brokers if None, and wait until they are in
         effect.
 
         Raises InvalidRequest if a key is read-only or a value is invalid, InvalidConfig if a key is
@@ -348,7 +348,7 @@ class DynamicConfig:
         for _ in range(_ATTEMPTS):
             operations: list[Operation] = []
             # If the topic is deleted concurrently, its configs must not be left for the next topic
-            # of that name.
+            # with that name.
             if guard is not None:
                 guarded = await self._read(guard)
                 if guarded is None:
@@ -437,7 +437,8 @@ class DynamicConfig:
 
     async def _round(self) -> None:
         self._due.clear()
-        # Set the watch before reading, so that a change made in between triggers another round.
+        # Set the watch before reading, so that a change made in the meantime triggers another
+        # round.
         self._store.watch(config_changes.CHANGES, self._due.set)
         now_ms = self._clock.monotonic_ms()
         names = await children(self._store, config_changes.CHANGES)

@@ -46,7 +46,7 @@ class Synonym(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """A config as it is in effect. `value` is its text, or None if the value is null or a secret
+    """A config that is in effect. `value` is its text, or None if the value is null or a secret
     (SE-6).
     """
 
@@ -76,13 +76,11 @@ def topic_configs(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Ef
 
 
 def broker_configs(config: BrokerConfig) -> list[Effective]:
-    """Return all configs of this broker, including settings that the table of keys does not
-    contain.
-    """
+    """Return all of this broker's configs, including settings that are not in the table of keys."""
     from barnabas.config.inert_keys import INTERNAL_KEYS  # most brokers never need the table
 
     names = [name for name in BROKER_KEYS if name not in INTERNAL_KEYS or config.is_set(name)]
-    # The table does not contain settings of individual listeners, plug-ins and throttles.
+    # The table does not contain settings for individual listeners, plug-ins or throttles.
     names += [name for name in config.set_names() if name not in BROKER_KEYS]
     effective = []
     for name in names:

@@ -16,7 +16,7 @@ NAME: Final = "inter.broker.protocol.version"
 _FORM: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
 _LAST: Final = 1_000
 _ALTER_PARTITION: Final = (2, 7, 2)
-"""2.7-IV2. Since this version, only the controller writes ISRs, at the request of leaders
+"""2.7-IV2. Since this version, only the controller writes ISRs, when leaders request it
 (KIP-497).
 """
 

@@ -39,7 +39,7 @@ def is_enabled(context: Context) -> bool:
 
 
 def is_missing(context: Context, name: str) -> bool:
-    """Return whether the topic is missing and the client is allowed to know that."""
+    """Return whether the topic is missing and the client may know that it is."""
     return (
         name not in context.node.image.topics
         and name not in INTERNAL_TOPICS

@@ -154,7 +154,7 @@ class BrokerChannel:
                 if backoff_s >= _MAX_BACKOFF_S:
                     _log.warning("%s is responding again", self)
                 return codes
-            # Do not warn yet, since a broker is unreachable for a short time while it starts or
+            # Do not warn yet, because a broker is unreachable for a short time while it starts or
             # stops.
             if backoff_s < _MAX_BACKOFF_S:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)

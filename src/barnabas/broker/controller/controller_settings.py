@@ -1,4 +1,4 @@
-"""Defines the settings and collaborators that a controller keeps through all its terms."""
+"""Defines the settings and collaborators that a controller keeps throughout all its terms."""
 
 from __future__ import annotations
 

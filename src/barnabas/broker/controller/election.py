@@ -283,7 +283,8 @@ class ControllerElection:
     async def _watch_controller(self) -> None:
         """Wait until the session has expired or there may be no controller."""
         self._due.clear()
-        # Set the watch before reading, so that any change made in between sets the event again.
+        # Set the watch before reading, so that any change made in the meantime sets the event
+        # again.
         self._store.watch(layout.CONTROLLER, self._due.set)
         node = await self._store.read(layout.CONTROLLER)
         if node is None:
@@ -357,7 +358,7 @@ class Previous(NamedTuple):
     broker_epoch: int = UNKNOWN
     """That broker's registration epoch while it was the controller."""
     own_end: Exception | None = None
-    """The error that ended this broker's own last term, if it had one."""
+    """The error that ended this broker's own last term, if any."""
 
 
 async def election_cause(

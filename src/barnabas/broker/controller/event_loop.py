@@ -142,7 +142,7 @@ class ControllerTerm:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons why registered brokers are excluded, by broker."""
+        """Why registered brokers are excluded, by broker."""
         return self._machine.left_out
 
     @property
@@ -177,7 +177,8 @@ class ControllerTerm:
         `cause` is the reason for the election.
         """
         store = self._context.store
-        # Set the watches before reading, so that any change made in between triggers another round.
+        # Set the watches before reading, so that any change made in the meantime triggers another
+        # round.
         for path, callback in self._on_change.items():
             store.watch(path, callback)
         # Use the topic ids that an earlier controller announced, because an old Kafka tool may have
@@ -410,7 +411,7 @@ class ControllerTerm:
             self._machine.states_read(states)
 
     def _query_log_ends(self) -> None:
-        """Start a query if some leaders can only be elected once log ends are known."""
+        """Start a query if some leaders cannot be elected until log ends are known."""
         peers = self._context.peers
         if peers is None or not self._machine.ends_wanted:
             return
@@ -575,8 +576,8 @@ class ControllerTerm:
             try:
                 await self._context.store.commit(operations)
             except BadVersion as error:
-                # Only if the first commit fails can the decision be made again. After it, part of
-                # the decision has been committed.
+                # The decision can be made again only if the first commit fails. After the first
+                # commit, part of the decision has been committed.
                 if number == 0 and layout.partition_of_state(error.path) is not None:
                     return error
                 raise
@@ -592,7 +593,7 @@ class ControllerTerm:
 
 
 def _decide(request: Request, outcomes: list[_Outcome], machine: Controller) -> Decision:
-    """Decide on the request, and append the response or the error that was raised to `outcomes`."""
+    """Decide on the request, and append either the response or the raised error to `outcomes`."""
     try:
         decision, answer = request.decide(machine)
     except KafkaError as error:

@@ -24,7 +24,9 @@ T = TypeVar("T")
 ANY_EPOCH = -1
 
 Reports = dict[tuple[int, int], dict[TopicPartition, bool]]
-"""Whether each replica is lost, by broker id and epoch (-1 for any epoch) and then by partition."""
+"""Whether each replica is lost, keyed by broker id and epoch (-1 for any epoch) and then by
+partition.
+"""
 
 
 class Request(NamedTuple):
@@ -79,9 +81,7 @@ class ReplicaReports:
         return None
 
     def take(self) -> Reports:
-        """Take all waiting reports. They are still taken into account until they have been
-        processed.
-        """
+        """Take all waiting reports. They still count until they have been processed."""
         self._taken, self._waiting = self._waiting, {}
         return self._taken
 
@@ -183,8 +183,8 @@ class EventQueue:
         self.wake()
 
     async def whole_round(self) -> None:
-        """Wait for a round that starts after this call, and so reads everything that has been
-        committed before it.
+        """Wait for a round that starts after this call and so reads everything that was committed
+        before it.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._add(self._waiting, future)

@@ -114,7 +114,7 @@ async def register(
 async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock: Clock) -> int:
     """Create the broker's node, and return its czxid.
 
-    Raises NodeExists, or raises OutcomeUnknown or SessionExpired if the node does not exist
+    Raises NodeExists. Raises OutcomeUnknown or SessionExpired if the node does not exist
     afterwards.
     """
     absent: MetadataError = SessionExpired(path, "the session expired right after the registration")
@@ -172,8 +172,8 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
 
 
 async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
-    """Return the controller epoch if the tree names this broker as the controller,
-    otherwise None.
+    """Return the controller epoch if the tree names this broker as the controller, or None
+    otherwise.
     """
     # Read the epoch first, so that the controller that is read afterwards was elected in that epoch
     # or a later one.
@@ -188,7 +188,7 @@ async def resign(store: MetadataStore, broker_id: int) -> None:
     """Resign if this broker is still the controller, so that another broker can be elected."""
     elected = await elected_term(store, broker_id)
     if elected is not None:
-        # If another broker has been elected in between, it has incremented the epoch.
+        # If another broker has been elected in the meantime, it has incremented the epoch.
         with suppress(NoNode, BadVersion):
             await store.commit(
                 [Check(layout.CONTROLLER_EPOCH, elected.version), Delete(layout.CONTROLLER)]

@@ -76,7 +76,9 @@ class RequestBacklog:
         return self._queue[0]
 
     def add(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Append a request. `image` is the state of the cluster once it has been applied."""
+        """Append a request. `image` is the state of the cluster once the request has been
+        applied.
+        """
         self._queue.extend(PendingRequest(piece, image) for piece in in_pieces(request))
         # The limit grows with the number of requests that remain after a merge, so that merges are
         # rare even with many partitions.
@@ -137,8 +139,8 @@ def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
 def _update(
     requests: Sequence[PendingRequest],
 ) -> tuple[UpdateMetadata | None, dict[str, TopicImage]]:
-    """Return a single update for all requests, and the topics that it removes as they
-    were before.
+    """Return a single update for all requests, and the topics that it removes in their earlier
+    state.
     """
     update: UpdateMetadata | None = None
     topics: dict[str, TopicImage] = {}

@@ -85,7 +85,7 @@ class ControllerRunner:
         metrics: Registry | None = None,
         events: EventLog | None = None,
     ) -> None:
-        """`deliver` applies a request on this broker: see `broker_channels`.
+        """`deliver` applies a request on this broker (see `broker_channels`).
 
         `latest_epoch_of` returns the latest leader epoch in this broker's log for a partition. It
         is needed if the store has lost that epoch. `peers` connects to other brokers, or is None if
@@ -146,7 +146,7 @@ class ControllerRunner:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons why registered brokers are excluded. Only the controller knows them."""
+        """Why registered brokers are excluded. Only the controller knows the reasons."""
         return self._election.term().left_out if self.is_active else ()
 
     @property
@@ -340,8 +340,8 @@ class ControllerRunner:
     async def reassign(
         self, replicas: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Start to reassign partitions to other replicas. None in place of the replicas cancels a
-        reassignment (KIP-455).
+        """Start to reassign partitions to other replicas, or cancel a reassignment if its replicas
+        are None (KIP-455).
         """
         return await self._election.term().events.submit(lambda machine: machine.reassign(replicas))
 

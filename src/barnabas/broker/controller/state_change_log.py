@@ -38,7 +38,7 @@ def log_election(
     after: ClusterImage,
     known_live: Container[int],
 ) -> None:
-    """Report that this broker has been elected. `found` is the cluster as it was before its first
+    """Report that this broker has been elected. `found` is the cluster before this broker's first
     decision.
 
     `known_live` contains the brokers that are known to be live. Other leaders may not have started

@@ -37,8 +37,8 @@ class StrayLogs:
             self._names.setdefault(name.topic, []).append(name)
 
     def refusal(self, topic: str) -> KafkaStorageError | None:
-        """Return why the topic must not be created automatically, or None if it may be. Each reason
-        is logged once.
+        """Return why the topic must not be created automatically, or None if it may be created.
+        Each reason is logged once.
         """
         partitions = [each for each in self._names.get(topic, ()) if each in self._logs]
         if not partitions:

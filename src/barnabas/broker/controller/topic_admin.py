@@ -73,7 +73,7 @@ class TopicAdmin:
         accepted = _acceptable(topics, checked)
         if accepted and not validate_only:
             failures = await self._writer.create(accepted)
-            # The watch fires as well, but perhaps not until this round has begun.
+            # The watch also fires, but perhaps not until this round has begun.
             term.events.path_changed(layout.TOPICS)
             await term.events.whole_round()
         outcomes: list[Outcome] = []
@@ -89,7 +89,7 @@ class TopicAdmin:
     async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
         """Create topics as `create` does, but on any broker.
 
-        Each topic is returned once this broker knows its leaders. If that takes more than half a
+        Each topic is returned once this broker knows its leaders. If this takes more than half a
         minute, LeaderNotAvailable is returned instead.
         """
         checked = self._any_writer.check(topics)

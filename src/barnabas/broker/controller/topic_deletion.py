@@ -1,5 +1,5 @@
-"""Tracks topics that are being deleted, their remaining replicas and the callers that are waiting
-for them.
+"""Tracks topics that are being deleted, their remaining replicas, and the callers that wait for the
+deletions.
 
 A topic's nodes are removed once all brokers have confirmed that their replicas are deleted. If a
 broker or log directory has failed, the removal is delayed until it is back. Until then, the topic
@@ -73,7 +73,7 @@ class TopicDeletions:
         return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
 
     def without_replicas(self) -> list[str]:
-        """Return the topics that have no replicas left, whose nodes can be removed."""
+        """Return the topics that have no replicas left. Their nodes can be removed."""
         return [name for name, left in self._left.items() if not left]
 
     def on_removed(self, names: Iterable[str]) -> None:

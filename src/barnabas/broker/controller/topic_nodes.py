@@ -50,7 +50,7 @@ class TopicNodes:
         epoch_version: int,
         changed: Callable[[str], None],
     ) -> None:
-        """`changed` is called with the name of the topic whenever a topic's node has changed."""
+        """`changed` is called with a topic's name whenever the topic's node has changed."""
         self._store = store
         self._random = random
         self._latest_epoch_of = latest_epoch_of

@@ -81,8 +81,8 @@ class TopicWriter:
     # --- new topics ------------------------------------------------------------------------------
 
     def check(self, topics: Sequence[NewTopic]) -> list[Assignment | KafkaError]:
-        """Return the placement of each topic, or the error if it is rejected. The checks are in
-        Kafka's order.
+        """Return the placement of each topic, or the error if the topic is rejected. The checks are
+        in Kafka's order.
         """
         image = self._image()
         names = set(image.topics)
@@ -151,7 +151,7 @@ class TopicWriter:
                 await self.commit(operations)
                 return
             except NoNode:
-                # The config belonged to an earlier topic, which was deleted in between.
+                # The config belonged to an earlier topic, which was deleted in the meantime.
                 if not reads_left:
                     raise
 

@@ -38,7 +38,7 @@ _TRANSACTION_STATES = (
 
 
 class Coordinators(ReplicaListener):
-    """Assigns each partition of an internal topic to the coordinator in charge of it."""
+    """Assigns each partition of an internal topic to the coordinator that is responsible for it."""
 
     __slots__ = (
         "_channels",

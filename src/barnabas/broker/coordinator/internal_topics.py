@@ -1,4 +1,4 @@
-"""Creates an internal topic of a coordinator when a client first needs it (TP-8).
+"""Creates a coordinator's internal topic when a client first needs it (TP-8).
 
 Any broker can create internal topics, so clients do not have to contact the controller.
 """
@@ -57,8 +57,8 @@ class InternalTopics:
         """Wait until the topic exists. Raises CoordinatorNotAvailable, with the reason, if the
         topic cannot be created.
 
-        `charge` is called with the number of partitions if it is this call that creates the topic.
-        `origin` describes the request that needs the topic.
+        `charge` is called with the number of partitions if this call creates the topic. `origin`
+        describes the request that needs the topic.
         """
         task = self._making.get(name)
         # Clients retry every second, so requests that arrive at the same time share one attempt to

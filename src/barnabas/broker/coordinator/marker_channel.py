@@ -162,7 +162,7 @@ def split(
 
 
 def fitting(queue: Sequence[WaitingMarker]) -> int:
-    """Return how many of the next markers fit into one request, which is always at least one."""
+    """Return how many of the next markers fit into one request. The result is at least 1."""
     size_bytes = partitions = 0
     for count, waiting in enumerate(queue):
         size_bytes += waiting.size_bytes

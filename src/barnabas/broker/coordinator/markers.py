@@ -66,7 +66,7 @@ class MarkerWriter:
 
 
 class _Sending:
-    """The markers of one transaction that have not all been written yet."""
+    """The markers of one transaction, some of which have not been written yet."""
 
     __slots__ = ("_ending", "_left", "_markers", "_retry_s", "_routes", "_shard")
 

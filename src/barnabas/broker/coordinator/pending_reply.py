@@ -103,7 +103,7 @@ class PendingReply(Staged):
         return self.at_once() or self.until_answered()
 
     async def until_answered(self) -> Message:
-        """Wait for the response, and until the high watermark has reached the records that it
+        """Wait for the response, and then until the high watermark has reached the records that it
         reports.
         """
         if self._message is None:

@@ -161,7 +161,7 @@ class Shard(Generic[M]):
         self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
-        """Return the current time as the machine sees it. It determines when records of the machine
+        """Return the current time for the machine. It determines when the machine's records
         expire.
         """
         clock = self._context.clock
@@ -182,7 +182,7 @@ class Shard(Generic[M]):
             reply.refuse(error)
 
     def _carry_out(self, decision: Decision, now: Now) -> OSError | None:
-        """Append and apply the decision and answer its requests. Return the error if the disk
+        """Append and apply the decision, and answer its requests. Return the error if the disk
         failed.
         """
         if decision.records:
@@ -295,7 +295,7 @@ class Shard(Generic[M]):
 
 
 def _only_forgets(decision: Decision) -> bool:
-    """Return whether the decision does nothing but remove offsets, and answers no request.
+    """Return whether the decision only removes offsets and answers no request.
 
     As in Kafka, such a decision is allowed even if there are too few in-sync replicas. Otherwise, a
     deleted topic's offsets might never be removed. Losing a tombstone does no harm.

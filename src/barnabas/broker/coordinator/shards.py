@@ -131,7 +131,7 @@ class Shards(Generic[M]):
     def take(self, replica: StateReplica) -> None:
         """Load the partition, which this broker now leads in a new epoch."""
         self.drop(replica.topic_partition.partition)
-        # If the log is empty, it need not wait for other partitions to be loaded.
+        # If the log is empty, it does not have to wait for other partitions to be loaded.
         if replica.log.log_start_offset == replica.log.log_end_offset:
             self._begin(replica, self._new_machine(replica))
             return

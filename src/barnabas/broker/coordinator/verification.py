@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.coordinator.decision import TransactionalBatch
     from barnabas.types import TopicPartition
 
-# Coordinator errors that may have gone away by the time the producer retries.
+# Coordinator errors that may no longer occur when the producer retries.
 _PASSING = (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -106,8 +106,9 @@ class Verification:
             raise (TransactionAbortable if knows_abortable else InvalidTxnState)(message) from error
 
     def _answer(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Return the error code of the local coordinator, or the one that a remote coordinator
-        returned earlier."""
+        """Return the local coordinator's error code, or the code that a remote coordinator returned
+        earlier.
+        """
         if self._verifier is not None and self._verifier.is_elsewhere(batch.transactional_id):
             return self._verifier.take(topic_partition, batch)
         machine = self._coordinators.transactions.shard_of(batch.transactional_id).machine

@@ -23,7 +23,7 @@ _BASE_OFFSET = Struct(">q")
 
 
 class ConsumerReader(TopicReader):
-    """Reads whole batches below the high watermark of the leader on behalf of consumers.
+    """Reads whole batches below the leader's high watermark on behalf of consumers.
 
     If `read_committed`, records are read only up to the last stable offset (CO-6, CO-7).
     """
@@ -57,8 +57,8 @@ class ConsumerReader(TopicReader):
         ):
             row.is_drained = offset >= bound
             if self._committed:
-                # A read_committed consumer always gets a list, which may be empty, while other
-                # consumers get null.
+                # A read_committed consumer always gets a list, which may be empty. Other consumers
+                # get null.
                 data.aborted_transactions = []
             return False
         slices = budget.read(row, log, wanted, bound)

@@ -4,7 +4,7 @@ A `FetchReader` reads each partition into a row. The pass keeps the rows in orde
 rows a session can omit. Records are slices of a file, and their bytes are not read here. The pass
 owns the slices until it builds the response, so a pass that builds no response must be released.
 
-A request that has waited reads again with the same pass: `begin_again` drops the rows but keeps the
+A request that has waited reads again with the same pass. `begin_again` drops the rows but keeps the
 reader and the budget.
 """
 
@@ -256,7 +256,7 @@ class FetchPass:
                 count(row.replica.traffic, row.size_bytes)
             if pace.is_over():
                 yield
-            # In a session, rows are ordered by when their partitions changed, so there can be
+            # In a session, rows are in the order in which their partitions changed, so there can be
             # several entries for a topic.
             if topic is None or row.topic != topic.topic or row.topic_id != topic.topic_id:
                 topic = FetchableTopicResponse(
@@ -284,7 +284,7 @@ class FetchPass:
             session.on_answered(partition, row.data.high_watermark, row.data.log_start_offset)
             if row.is_drained and not (self._is_interrupted and row.has_moved()):
                 changed.pop(partition, None)
-            # As in Kafka's fetch sessions, partitions that returned records are read last next
+            # As in Kafka's fetch sessions, partitions that returned records are read last the next
             # time.
             elif row.size_bytes and partition in changed:
                 session.on_served(partition)

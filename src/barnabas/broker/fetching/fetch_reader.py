@@ -246,7 +246,7 @@ def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset 
 
 
 def bounds(replica: Replica) -> PartitionData:
-    """Return the response for a replica as it is before any records are read."""
+    """Return the response for a replica before any records are read."""
     high_watermark, log = replica.partition.high_watermark, replica.log
     return PartitionData(
         partition_index=log.topic_partition.partition,

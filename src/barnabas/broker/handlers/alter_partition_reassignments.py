@@ -57,7 +57,7 @@ async def _reassign(
 
 
 def _denial(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    """Build the response to a client that is not authorized. The error is repeated in every row."""
+    """Build the response to an unauthorized client. The error is repeated in every row."""
     error = ClusterAuthorizationFailed("not allowed to reassign partitions")
     answer = _failure(error)
     answer.responses = _results(

@@ -50,7 +50,7 @@ async def _alter(
     for name, log_dir in wanted.items():
         await asyncio.sleep(0)
         # Move the replicas one at a time. Each move waits for the disk, and the controller's
-        # requests can run in between.
+        # requests can run between the moves.
         async with node.control.line:
             try:
                 await node.moves.alter(name, log_dir)

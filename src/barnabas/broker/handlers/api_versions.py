@@ -39,8 +39,8 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
 
 
 def fallback(header: RequestHeader) -> ApiVersionsResponse | None:
-    """Return the version 0 response if an ApiVersions request is from a client newer than this
-    broker.
+    """Return the version 0 response if an ApiVersions request comes from a client that is newer
+    than this broker.
 
     The response lists the versions of ApiVersions that this broker supports (KIP-511). For any
     other request, None is returned.

@@ -72,7 +72,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
         try:
             if times[topic.name] > 1:
                 raise InvalidRequest("Found multiple entries for this topic.")
-            # Kafka rejects the name of KRaft's log with the same error for every client,
+            # Kafka rejects the name of KRaft's log with the same error for every client, whether
             # authorized or not.
             if topic.name == _KRAFTS_OWN or not (may_create_all or context.is_allowed(topic.name)):
                 raise TopicAuthorizationFailed("Authorization failed.")
@@ -147,7 +147,7 @@ async def _create(
 async def _create_in_parts(
     context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
 ) -> list[TopicImage | KafkaError]:
-    """Create the topics in several parts, so that other tasks can run in between."""
+    """Create the topics in several parts, so that other tasks can run between the parts."""
     create, outcomes = context.node.controller.create_topics, []
     for first in range(0, len(wanted), _TOPICS_AT_ONCE):
         part = wanted[first : first + _TOPICS_AT_ONCE]

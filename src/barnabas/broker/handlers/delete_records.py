@@ -96,8 +96,8 @@ def _delete(
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
         offset = _delete_below(context, replica, wanted.offset)
         result.low_watermark = _low_watermark(context, replica)
-        # A follower adopts the new start offset with its next fetch, and reports it in the one
-        # after that.
+        # A follower adopts the new start offset with its next fetch and reports it in the following
+        # fetch.
         if result.low_watermark < offset:
             pending.append(_Pending(replica, offset, result))
     except KafkaError as error:

@@ -46,7 +46,7 @@ async def _describe(
 
 
 def _is_shown(context: Context, owners: list[Principal] | None, token: TokenNode) -> bool:
-    """Return whether the token was asked for and the client may see it, including its secret."""
+    """Return whether the client asked for the token and may see it, including its secret."""
     if owners is not None and not any(is_owner_or_renewer(token, each) for each in owners):
         return False
     return (

@@ -96,7 +96,8 @@ def _collapse(request: FetchRequest) -> Slices[None]:
 class ParkedFetch:
     """A fetch that is waiting for more bytes. It is notified when any of its partitions changes.
 
-    It waits until `missing_bytes` more are available in its partitions, or until it times out.
+    It waits until `missing_bytes` more bytes are available in its partitions, or until it times
+    out.
 
     This class does not read. When `wait` returns, the caller reads again. By then, more bytes may
     have arrived, or the topic may have been deleted.
@@ -234,7 +235,7 @@ class _Fetch:
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
-        """Wait until `parked` has been notified of enough bytes, then read again.
+        """Wait until `parked` has been notified of enough bytes, and then read again.
 
         There is no wait if the read was cold.
         """
@@ -327,7 +328,7 @@ class _Fetch:
     async def _warm_answer(
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
-        """Load the bytes of the response into the page cache, using a thread."""
+        """Load the response's bytes into the page cache in a thread."""
         pool = self._context.node.replicas.threads.reads
         reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:

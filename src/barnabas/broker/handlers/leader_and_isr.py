@@ -45,9 +45,9 @@ async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAn
     configs = await configs_of(context, leader_and_isr_topics(request))
     try:
         value = leader_and_isr_value(request, context.version, configs)
-        # Process the partitions in batches, so that other connections are served in between. If
-        # this broker registers again in the meantime, drop the remaining partitions, because they
-        # were meant for its previous registration.
+        # Process the partitions in batches, so that other connections are served between batches.
+        # If this broker registers again in the meantime, drop the remaining partitions, because
+        # they were meant for its previous registration.
         for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
             check_order(context, request.broker_epoch)
             codes.update(await node.control.handle(piece))

@@ -269,8 +269,8 @@ def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
 
 
 def _segment_offsets(replica: Replica, timestamp: int, end_offset: int, now_ms: int) -> list[int]:
-    """Return the base offsets of the segments that are not younger than the timestamp, newest
-    first.
+    """Return the base offsets of the segments that are not younger than the timestamp, starting
+    with the newest segment.
 
     The log end counts as a segment that begins now. A segment is as old as its youngest record.
     """

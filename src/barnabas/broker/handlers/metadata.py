@@ -225,7 +225,7 @@ def _partition(
     context: Context, index: int, partition: PartitionImage
 ) -> MetadataResponsePartition:
     brokers = context.node.image.brokers
-    # If the leader has no listener of the same name, the client cannot reach it, so no leader is
+    # If the leader has no listener with the same name, the client cannot reach it, so no leader is
     # reported.
     error_code = _why_not_led(context, brokers.get(partition.leader))
     return MetadataResponsePartition(

@@ -53,11 +53,11 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.coordinator.verifier import Unverified
 
-# For each appended batch: the replica, the offset that the high watermark must reach, and the
+# For each appended batch, the replica, the offset that the high watermark must reach, and the
 # response to update.
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
 
-# A batch to prepare before the append: its topic, its partition and the preparation.
+# A batch to prepare before the append, with its topic, its partition and the preparation.
 Unprepared = list[tuple[str, PartitionProduceData, Preparation]]
 
 ACKS_NONE, ACKS_ALL = 0, -1
@@ -71,8 +71,8 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
     produced = _Produced(context, request)
     unprepared = produced.prepare_all()
     if unprepared:
-        # Hold back the next request of the connection. Otherwise, sequence numbers would be out of
-        # order (PR-6).
+        # Hold back the connection's next request. Otherwise, sequence numbers would be out of order
+        # (PR-6).
         return Hold(produced.finish(unprepared))
     if (
         request.transactional_id is not None
@@ -87,7 +87,9 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
 
 
 class _Produced(Staged):
-    """A request in progress, with the batches appended so far and the response so far."""
+    """A request in progress, with the batches that have been appended and the response that has
+    been built so far.
+    """
 
     __slots__ = ("_appended", "_context", "_denied", "_refused", "_request", "_responses")
 
@@ -321,7 +323,7 @@ def admit_granted(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """Make the checks of `admit` for a topic and a transactional id that have already been
+    """Perform the checks of `admit` for a topic and a transactional id that have already been
     authorized.
     """
     attributes = _attributes(records)

@@ -1,4 +1,5 @@
-"""Rejects SaslHandshake (key 17) without SASL, or in a session that does not expire.
+"""Rejects SaslHandshake (key 17) if the listener does not use SASL, or in a session that does not
+expire.
 
 A request that begins an authentication is handled by `network.sasl_gate`.
 """

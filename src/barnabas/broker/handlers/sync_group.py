@@ -33,7 +33,7 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
 
 def _failure(error: KafkaError) -> SyncGroupResponse:
     if isinstance(error, CoordinatorLoadInProgress):
-        # The rebalance is lost, so members must rejoin in any case. Old clients do not expect the
+        # The rebalance is lost, so members must rejoin anyway. Old clients do not expect the
         # original error.
         error = RebalanceInProgress()
     return SyncGroupResponse(error_code=error.code)

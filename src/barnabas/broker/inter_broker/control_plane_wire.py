@@ -116,7 +116,7 @@ def leader_and_isr_request(
             topics[state.topic_id] = topic
         topic.partition_states.append(_leader_and_isr_state(state))
         leader = live.get(state.partition.leader)
-        # This field contains a single address for each leader, not one for each listener.
+        # This field contains only one address for each leader, not one for each listener.
         if leader is not None and leader.endpoints and leader.broker_id not in leaders:
             leaders[leader.broker_id] = LeaderAndIsrLiveLeader(
                 broker_id=leader.broker_id,

@@ -1,5 +1,5 @@
-"""Sends requests to other brokers over a persistent connection to each, which is reopened if it is
-lost.
+"""Sends requests to other brokers. Each broker has a persistent connection, which is reopened if it
+is lost.
 
 These links are used for markers, verification and ISR changes, which are occasional requests whose
 order does not matter. A connection can have several requests in flight. When a broker has
@@ -102,7 +102,7 @@ class _Link:
             asker = asyncio.current_task()
             if not opening.cancelled() or (asker is not None and asker.cancelling()):
                 raise
-            # The attempt to connect was cancelled. That must not cancel the tasks that are waiting
+            # The attempt to connect was cancelled. This must not cancel the tasks that are waiting
             # for it.
             raise ConnectionLost(f"broker {self.broker.broker_id} has re-registered") from None
 

@@ -49,7 +49,7 @@ class Peers:
         timeout_ms: int,
         memory: MemoryPool | None = None,
     ) -> Channel:
-        """Open a connection and return it. `timeout_ms` is the longest time that a response may
+        """Open a connection and return it. `timeout_ms` is the maximum time that a response may
         take.
 
         `purpose` becomes part of the client id, which the peer logs. If `memory` is given, it

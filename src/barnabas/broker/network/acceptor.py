@@ -58,7 +58,9 @@ class Acceptor:
             self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def close(self) -> None:
-        """Stop accepting connections. Those already accepted belong to the router and stay open."""
+        """Stop accepting connections. Connections that have already been accepted belong to the
+        router and stay open.
+        """
         self._is_closed = True
         self._pause(UNTIL_ONE_CLOSES)
         if self._timer is not None:

@@ -46,7 +46,7 @@ class Complaints:
         level: int = logging.WARNING,
         bug: Exception | None = None,
     ) -> None:
-        """Log something that happened on a connection from `address`, with the reason.
+        """Log an occurrence on a connection from `address`, with the reason.
 
         If `bug` is given, it is an internal error and is logged with its traceback.
         """
@@ -73,7 +73,7 @@ class Complaints:
         return True
 
     def _begin(self, now_ms: int) -> None:
-        """Start a new minute, and log how many lines were suppressed in the previous one."""
+        """Start a new minute, and log how many lines were suppressed in the previous minute."""
         left_out, self._left_out = self._left_out, 0
         self._began_at_ms, self._count = now_ms, 0
         self._said.clear()

@@ -73,7 +73,7 @@ class Connections:
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:
-        """Apply new limits. Connections that are already open stay open."""
+        """Apply new limits. Open connections stay open."""
         self._config = config
         self._per_host = config.int(_PER_HOST)
         self._overrides = _overrides(config.str("max.connections.per.ip.overrides"))

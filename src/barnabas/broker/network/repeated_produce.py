@@ -123,9 +123,7 @@ class _Run(StagedRun):
 
 
 class RepeatedProduce:
-    """The known heads of the Produce requests on one connection that have one version and client
-    id.
-    """
+    """The known heads of Produce requests with the same version and client id on one connection."""
 
     __slots__ = (
         "_behind_name",
@@ -194,7 +192,7 @@ class RepeatedProduce:
     def append(self, queue: ResponseQueue, frame: memoryview) -> bool:
         """Run stage one of the request, or return False if its frame repeats no known head."""
         name_at = self._name_at
-        # If the topic requires that every record is checked, checking the header is not enough.
+        # If the topic requires every record to be checked, checking the header is not enough.
         if len(frame) <= name_at or self._walks_all:
             return False
         start, correlation_id = _START.unpack_from(frame)

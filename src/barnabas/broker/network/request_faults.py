@@ -23,7 +23,7 @@ class RequestFaults(Protocol):
     ) -> Outcome:
         """Run stage one of a request, and return the handler's outcome or a replacement for it.
 
-        The connection is closed if ConnectionCut is raised by this method, or when the outcome that
-        it returned is awaited.
+        The connection is closed if ConnectionCut is raised, either by this method or when the
+        returned outcome is awaited.
         """
         ...

@@ -37,7 +37,7 @@ _AT_ONCE_NS = 50_000
 """Waits that are shorter than this are not counted."""
 
 _FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
-"""As in Kafka, each Fetch is counted under two names: as Fetch, and as FetchConsumer or
+"""As in Kafka, each Fetch is counted under two names, as Fetch and as FetchConsumer or
 FetchFollower.
 """
 

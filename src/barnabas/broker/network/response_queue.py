@@ -393,7 +393,7 @@ class ResponseQueue:
         at = self._slots.index(slot)
         del self._slots[at]
         for correlation_id, answer in reversed(answers):
-            # Each request now waits by itself, so each is measured, even if the run was not.
+            # Each request now waits by itself, so each request is measured even if the run was not.
             begun = slot.times, slot.begun_ns or spent_ns(), slot.queue_ns
             own = _Slot(slot.api, correlation_id, slot.version, begun)
             self._slots.insert(at, own)
@@ -472,7 +472,9 @@ class ResponseQueue:
         self._connection.resume_reading()
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
-        """Close the connection. Later responses must not be sent if the failed one is missing."""
+        """Close the connection. Later responses must not be sent if the failed response is
+        missing.
+        """
         address, what = self._connection.peer_address, f"{slot.api.name} failed"
         if isinstance(error, BarnabasError):
             level = logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING

@@ -258,7 +258,7 @@ class Router:
         if queue is None:
             queue = self._queues[connection] = self._open(connection)
         try:
-            # Without SASL there are no gates, so the check costs nothing.
+            # Without SASL, there are no gates, so the check costs nothing.
             if self._gates and self._is_for_gate(queue, frame):
                 return
             repeated = self._repeated.get(queue)
@@ -362,7 +362,8 @@ class Router:
                 self._learn(queue, context, frame, request, route.times)
         else:
             # Do not use the cache if there are quotas or faults, because they apply to each
-            # request, or if the body is long, because it would become a long key.
+            # request. Do not use it for a long body either, because the body would become a long
+            # key.
             if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
                 build = partial(self._build, route, context)
                 queue.answer_encoded(api, version, self._answers.answer(context, header, build))

@@ -25,7 +25,7 @@ _DEADLINE: Final = "barnabas.connection.login.deadline.ms"
 BUFFER_BYTES: Final = 16 * 1024
 """The size of the receive buffer of each connection.
 
-It is large enough for every authentication message, except for some tokens.
+It is large enough for all authentication messages except for some tokens.
 """
 
 MOST: Final = 2_000

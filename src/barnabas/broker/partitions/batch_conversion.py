@@ -51,7 +51,7 @@ class BatchConverter:
         except StopIteration as end:
             ready: memoryview = end.value
             return ready
-        # The first step finds out whether the batch must be decompressed or only iterated over.
+        # The first step determines whether the batch must be decompressed or only iterated over.
         return partial(_finish if step is None else self._finish_large, steps, step)
 
     async def _finish_large(self, steps: Steps, step: Step) -> memoryview:

@@ -37,7 +37,7 @@ class CleanerSchedule:
     async def stop(self) -> None:
         """Stop cleaning.
 
-        When this returns, there is no child process and no log is being touched.
+        When this returns, no child process is running and no log is being touched.
         """
         if self._task is not None:
             self._task.cancel()

@@ -104,8 +104,8 @@ class ControlPlane:
         self._replicas.brokers_changed()
         for listener in self._listeners:
             listener.brokers_changed()
-        # StopReplica is not enough, because a broker that cannot be reached when it is sent never
-        # receives it.
+        # StopReplica is not enough, because a broker never receives it if the broker cannot be
+        # reached when it is sent.
         self._role_changes.stop_what_moved(request.topics)
         if request.removed_topics:
             for listener in self._listeners:
@@ -124,9 +124,7 @@ class ControlPlane:
         return {**codes, **dict.fromkeys(outdated, FencedLeaderEpoch.code)}
 
     def _is_outdated(self, request: StopReplica, name: TopicPartition) -> bool:
-        """Return whether the hosted replica has a newer leader epoch than the one in
-        the request.
-        """
+        """Return whether the hosted replica's leader epoch is newer than the one in the request."""
         leader_epoch = request.leader_epoch(name)
         # There is no leader epoch in requests before version 3, or in Kafka's requests to delete a
         # replica (-2) (KIP-570).

@@ -1,4 +1,5 @@
-"""Takes a log directory offline when its disk fails, and reports this to the controller (ST-10).
+"""Takes a log directory offline when its disk fails, and reports the failure to the controller
+(ST-10).
 
     an operation fails --> on_error --> the store closes the directory
                                     --> its replicas are removed: clients get KAFKA_STORAGE_ERROR

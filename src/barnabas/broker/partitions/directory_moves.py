@@ -152,7 +152,7 @@ class DirectoryMoves(ReplicaListener):
         name, store = replica.topic_partition, self._store
         unique = self._random.below(1 << 128).to_bytes(16)
         try:
-            # A disk may have failed while this waited for the previous move.
+            # A disk may have failed during the wait for the previous move.
             if not self._replicas.hosts(replica):
                 raise KafkaStorageError(f"the log directory of {name} has just failed")
             new = store.moves.place(name, path, unique)

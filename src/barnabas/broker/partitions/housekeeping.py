@@ -154,7 +154,8 @@ class Housekeeping:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)
             except Exception:
-                # This is a bug in Barnabas, or a damaged file that may be gone in the next round.
+                # This is either a bug in Barnabas or a damaged file that may be gone in the next
+                # round.
                 _log.exception("%s failed", duty.name)
 
     async def _stops_within(self, wait_ms: int) -> bool:

@@ -63,8 +63,8 @@ class LogChanges:
         for state in request.partitions:
             name = state.topic_partition
             log = self._store.logs.get(name)
-            # A log without a topic id is from before KIP-516. It gets the id of the topic when it
-            # is hosted.
+            # A log without a topic id was created before KIP-516. It gets the topic's id when it is
+            # hosted.
             if log is None or log.topic_id in (None, state.topic_id):
                 continue
             replica = self._replicas.get(name)
@@ -156,7 +156,7 @@ class LogChanges:
             self._failures.on_error(error.directory, error)
 
     def delete(self, name: TopicPartition) -> Path | None:
-        """Delete a log. Returns the directory that it was in, or None if the disk failed."""
+        """Delete a log. Return its directory, or None if the disk failed."""
         # If a log with this name is created later, it is a different log.
         self.made.pop(name, None)
         return self._set_aside(name)

@@ -196,7 +196,7 @@ class LogCleaner:
         return False
 
     async def _allow_gaps(self, log: Log, end_offset: int, is_same: Callable[[], bool]) -> bool:
-        """Store the offset below which gaps in the log were left by compaction and are not lost
+        """Store the offset below which any gaps in the log come from compaction and not from lost
         data.
 
         Returns False if the log has changed since then.

@@ -72,8 +72,9 @@ class Watchers:
         self._all.pop(watcher, None)
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return the time of the last request in the session of a replica that includes this
-        partition, if there is one."""
+        """Return the time of the last request in the replica's session that includes this
+        partition, if there is such a session.
+        """
         times = (watcher.requested_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
@@ -373,7 +374,8 @@ class Replica:
     def _sweep(self) -> None:
         """Remove requests that were abandoned.
 
-        While the high watermark does not move, nothing else removes them."""
+        Nothing else removes them while the high watermark does not move.
+        """
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))
@@ -389,9 +391,7 @@ class Replica:
             return
 
     def log_start_moved(self) -> None:
-        """Notify readers and followers that the log start has moved (because of retention or
-        DeleteRecords).
-        """
+        """Notify readers and followers that retention or DeleteRecords has moved the log start."""
         self.partition.on_log_start_moved(self.log.log_start_offset)
         self.wake_watchers()
 

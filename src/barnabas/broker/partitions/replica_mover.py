@@ -146,8 +146,8 @@ class ReplicaMover:
         """Truncate a future replica that was found at startup to the point where it diverges from
         the current replica.
 
-        The current replica may have been truncated, or may have lost its end, while the future
-        replica did not.
+        The current replica may have been truncated or may have lost its end, while the future
+        replica was not affected.
         """
         future = self._future
         while (replica := self._current()) is not None:

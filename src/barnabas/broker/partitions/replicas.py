@@ -217,13 +217,13 @@ class Replicas:
         """Return the replica, whether it is the leader or a follower, or raise the error for the
         client.
         """
-        # A plain tuple is enough. It is equal to the TopicPartition, and takes only a tenth of the
-        # time to build.
+        # A plain tuple is sufficient. It is equal to the TopicPartition and takes only a tenth of
+        # the time to build.
         replica = self._replicas.get(topic_partition)
         if replica is None:
             raise self._missing(topic_partition)
-        # Compare the leader epochs to see which side is out of date: FENCED_LEADER_EPOCH or
-        # UNKNOWN_LEADER_EPOCH (KIP-320).
+        # Compare the leader epochs to see which side is out of date. The error is
+        # FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH (KIP-320).
         if leader_epoch != NO_EPOCH:
             replica.partition.check_leader_epoch(leader_epoch)
         return replica
@@ -289,7 +289,7 @@ class Replicas:
         """Update the sets of replicas after a replica has changed its role or its own set of
         replicas.
         """
-        # The ISR need only be checked on leaders that have followers.
+        # The ISR has to be checked only on leaders that have followers.
         if replica.partition.is_leader and len(replica.partition.replicas) > 1:
             self._replicated[replica] = None
         else:
@@ -314,9 +314,7 @@ class Replicas:
     # --- other brokers ---------------------------------------------------------------------------
 
     def brokers_changed(self) -> None:
-        """Update the set of live brokers, so that no high watermark waits for brokers that are
-        dead.
-        """
+        """Update the set of live brokers, so that no high watermark waits for dead brokers."""
         live = self.view.live_brokers()
         if live == self._live:
             return

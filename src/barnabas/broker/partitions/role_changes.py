@@ -51,8 +51,7 @@ class _Unhosted(Exception):
 
 
 class DeferredStates:
-    """The states of partitions that could not be applied because there were no file descriptors
-    left.
+    """The partition states that could not be applied because no file descriptors were left.
 
     This is not a disk failure, so nothing goes offline. The controller gets a success response, and
     applying each state is tried again every second. Until it succeeds, clients get
@@ -201,8 +200,8 @@ class RoleChanges:
         return codes
 
     def _make_logs(self, request: LeaderAndIsr) -> Steps[None]:
-        """Create all missing logs before any of them is written to, so that there is only one wait
-        for the disk.
+        """Create all missing logs before writing to any of them, so that there is only one wait for
+        the disk.
 
         The logs are hosted without a leader at first. If a log cannot be created, another attempt
         is made when the role is assigned.

@@ -67,7 +67,7 @@ class Traffic:
         return found
 
     def leave(self, topic: str) -> None:
-        """Remove a replica. If it was the last of its topic, forget the topic."""
+        """Remove a replica. If it was the topic's last replica, forget the topic."""
         found = self._topics[topic]
         found.replicas -= 1
         if not found.replicas:

@@ -272,7 +272,7 @@ class ClientQuotas:
         self._listeners.append(callback)
 
     def set(self, entity: Entity, limits: Mapping[str, float]) -> None:
-        """Replace all limits of an entity, which are given by kind."""
+        """Replace all of an entity's limits. The new limits are given by kind."""
         for kind, table in self._limits.items():
             table.set(entity, limits.get(kind))
         self.is_active = any(self._limits.values())

@@ -11,7 +11,7 @@ encoding of an immediate response. Work done in threads (decoding and encoding l
 reading from the disk) is not counted.
 
 As in Kafka, requests between brokers are exempt. They include all requests that need
-CLUSTER_ACTION, and the fetches of followers.
+CLUSTER_ACTION, as well as followers' fetches.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class CountedRequest:
         if is_exempt(context, request):
             return stage_one()
         if context.api is PRODUCE and self._limits.produce is not None:
-            # Mute the connection when the request arrives, so that later requests of the client are
+            # Mute the connection when the request arrives, so that the client's later requests are
             # not read too early.
             self._throttle(self._limits.produce.record(self._size_bytes, self._clock_ms()))
         began_ns = spent_ns()

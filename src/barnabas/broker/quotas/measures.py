@@ -24,7 +24,7 @@ from math import floor
 from barnabas.named_tuple import NamedTuple
 
 MAX_THROTTLE_MS = 2**31 - 1
-"""The longest throttle time that can be expressed in a response."""
+"""The longest throttle time that a response can contain."""
 
 
 class Windows(NamedTuple):
@@ -66,7 +66,7 @@ class Rate:
         if not samples:
             samples.append(_Sample(now_ms))
         sample = samples[self._current]
-        # As in Kafka's SampledStat, a sample does not end with its window, but with the first value
+        # As in Kafka's SampledStat, a sample does not end with its window but with the first value
         # after the window.
         if now_ms - sample.start_ms >= self._windows.length_ms:
             sample = self._advance(now_ms)

@@ -1,7 +1,7 @@
-"""Finds the stored quotas of an entity and edits them, for AlterClientQuotas.
+"""Finds an entity's stored quotas and edits them for AlterClientQuotas.
 
-The checks and error messages are the same as in Kafka, except that quotas which Kafka accepts but
-cannot apply are rejected as well.
+The checks and error messages are the same as in Kafka, except that quotas that Kafka accepts but
+cannot apply are also rejected.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class StoredQuotas:
         entity = entity_of(path)
         if entity is None:
             _log.error("ignoring quotas of %s: it is neither a user nor a client id", path)
-        # The node may contain only credentials or other configs. In that case there is nothing to
+        # The node may contain only credentials or other configs. In that case, there is nothing to
         # apply.
         elif limits or self._quotas.has(entity):
             _log.info("quotas of %s: %s", path, limits or "none")
@@ -83,9 +83,7 @@ class StoredQuotas:
 async def quotas_in(
     store: MetadataStore,
 ) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-    """Return the quotas of all entities that have any, keyed by the types and names of
-    the entity.
-    """
+    """Return the quotas of all entities that have quotas, keyed by the entity's types and names."""
     found = []
     for path, node in await _nodes(store):
         quotas = _quotas_of(path, node)

@@ -95,7 +95,7 @@ class ThrottleEvents:
         metrics.declare(self._families)
 
     def add(self, kind: str, entity: Entity, meter: Meter, throttle_ms: int) -> None:
-        """Count a throttled request, and add an event if it is the first one of its entity."""
+        """Count a throttled request, and add an event if it is its entity's first."""
         self._counts[kind] += 1
         now_ms = self._clock.monotonic_ms()
         key = kind, entity

@@ -237,7 +237,7 @@ class Fetcher:
         if cut:
             await self._settle(cut)
         for replica in flushing:
-            # Records that must be flushed have to be flushed before they are acknowledged.
+            # If records must be flushed, they have to be flushed before they are acknowledged.
             await replica.wait_for_flush(replica.log.log_end_offset)
         if lost:
             await self._find_bounds(lost)

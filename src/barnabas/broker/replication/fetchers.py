@@ -87,8 +87,8 @@ class Fetchers(ReplicaListener):
 
     def families(self) -> Iterator[Family]:
         """Yield the lag of every partition that this broker follows (RE-14)."""
-        # The client id is the one that a fetcher thread has in Kafka, with the number of the
-        # fetcher and the id of the leader.
+        # The client id is that of a fetcher thread in Kafka, and contains the fetcher's number and
+        # the leader's id.
         now_ms = self._parts.replicas.clock.monotonic_ms()
         yield gauge(
             "kafka.server:type=FetcherLagMetrics,name=ConsumerLag",

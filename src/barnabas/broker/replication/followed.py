@@ -40,7 +40,7 @@ _NO_EPOCH = -1
 
 
 class Lag(NamedTuple):
-    """How far a follower lags, as computed from the last response of its leader."""
+    """How far a follower lags, as computed from its leader's last response."""
 
     records: int
     """The number of records below the leader's high watermark that this replica does not have."""
@@ -158,10 +158,10 @@ class Followed:
             self._replicas.start_flush(replica)
 
     def _level(self, got: Fetched, now_ms: int) -> None:
-        """Adopt the log start offset of the leader, and update the lag."""
+        """Adopt the leader's log start offset, and update the lag."""
         log = self.replica.log
-        # Never go beyond the high watermark of this replica, because uncommitted records must not
-        # be deleted (KIP-107).
+        # Never go beyond this replica's high watermark, because uncommitted records must not be
+        # deleted (KIP-107).
         begin = min(got.log_start_offset, self.replica.high_watermark)
         if begin > log.log_start_offset:
             log.raise_log_start(begin)

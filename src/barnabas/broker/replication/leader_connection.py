@@ -107,8 +107,8 @@ class LeaderConnection:
         leader_id: int,
         number: int,
     ) -> None:
-        """Create a connection that is not open yet. `number` is the number of the fetcher, and
-        becomes part of the client id.
+        """Create a connection that is not open yet. `number` is the fetcher's number, which becomes
+        part of the client id.
         """
         self._view = view
         self._config = config

@@ -292,8 +292,8 @@ def principal(text: str) -> Principal:
 
 
 def is_owner_or_renewer(token: TokenNode, who: Principal) -> bool:
-    """Return whether this user may renew or expire the token, as its owner, its requester or one of
-    its renewers.
+    """Return whether this user may renew or expire the token because the user is its owner, its
+    requester or one of its renewers.
     """
     return str(who) in (token.owner, token.requester, *token.renewers)
 

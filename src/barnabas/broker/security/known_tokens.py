@@ -25,7 +25,7 @@ _AT_ONCE: Final = 500  # the number of nodes in a request
 
 
 class KnownTokens:
-    """The delegation tokens that the broker has read, with the number of tokens of each owner."""
+    """The delegation tokens that the broker has read, with the number of tokens per owner."""
 
     __slots__ = ("_owned", "_tokens")
 

@@ -4,8 +4,8 @@ brokers.
     ca.pem, ca.key    the authority; its key is needed only to issue certificates
     server.pem        the brokers' key and certificate
 
-The authority's key can be stored in another place. If it is missing, a broker runs until its
-certificate expires, and logs a warning.
+The authority's key can be stored elsewhere. If it is missing, a broker logs a warning and runs
+until its certificate expires.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def load_authority(directory: Path) -> Authority:
 
 
 def certificate_in(path: Path) -> Described:
-    """Return the first of the certificates in a PEM file. Raises ConfigError."""
+    """Return the first certificate in a PEM file. Raises ConfigError."""
     try:
         return describe(path.read_bytes())
     except OSError as error:

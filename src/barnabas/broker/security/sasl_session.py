@@ -110,7 +110,7 @@ class SaslSession:
     def is_over(self) -> bool:
         """Return whether the open session has expired.
 
-        If it has, the only thing allowed is another authentication.
+        If it has, only another authentication is allowed.
         """
         return self.expires_at_ms is not None and self._clock.monotonic_ms() >= self.expires_at_ms
 
@@ -206,8 +206,8 @@ class SaslSession:
     def _complete(self, identity: Identity) -> int:
         """Open the session, and return how long it lasts, or 0 if it is not limited."""
         if has_control_characters(identity.principal.name):
-            # A name that contains control characters could be used to forge lines in logs or in the
-            # output of tools.
+            # A name that contains control characters could be used to forge lines in logs or tool
+            # output.
             raise SaslAuthenticationFailed("the user name contains control characters")
         before = self.identity
         # KIP-368: requests that are still in progress were authorized for the first user.
@@ -243,7 +243,7 @@ class SaslSession:
                 f"mechanism {self.mechanism}"
             )
         if not self._has_requests:
-            # Without request headers there is no field for the error, so close the connection, as
+            # Without request headers, there is no field for the error, so close the connection, as
             # Kafka does.
             return Reply(b"", str(error))
         answer = SaslAuthenticateResponse(

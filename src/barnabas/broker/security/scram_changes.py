@@ -56,7 +56,7 @@ class ScramChange(NamedTuple):
 def changes_of(
     request: AlterUserScramCredentialsRequest,
 ) -> tuple[dict[str, ScramChange], dict[str, KafkaError]]:
-    """Return the changes of each user, and the errors of users whose changes are invalid."""
+    """Return each user's changes, and errors for users whose changes are invalid."""
     wanted: dict[str, dict[str, str | None]] = {}
     errors: dict[str, KafkaError] = {}
     duplicates: dict[str, KafkaError] = {}

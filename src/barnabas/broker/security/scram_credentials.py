@@ -99,9 +99,7 @@ class ScramCredentials:
         return None if self._tokens is None else await self._tokens.account(mechanism, token_id)
 
     def decoy(self, user: ScramUser) -> ScramCredential:
-        """Return a fake credential for an unknown user, which is always the same for a
-        given name.
-        """
+        """Return a fake credential for an unknown user. It is always the same for a given name."""
         # the most common iteration count of the credentials
         usual = self._iterations.most_common(1)
         iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS

@@ -1,4 +1,4 @@
-"""Creates the `--secure` directory: an authority, a server certificate, two users and their
+"""Creates the `--secure` directory with an authority, a server certificate, two users and their
 settings.
 
     ca.pem                  the authority's certificate, which clients need; it is not secret
@@ -80,7 +80,7 @@ class SecureSetup(NamedTuple):
         }
 
     def defaults(self) -> dict[str, str]:
-        """Return the configs for every broker that a broker's own settings can override."""
+        """Return the configs for every broker, which a broker's own settings can override."""
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
             "barnabas.connections.end.with.user": "true",

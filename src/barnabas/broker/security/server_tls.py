@@ -280,7 +280,7 @@ class ServerTls:
                 accepted.close()
 
     def _on_opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
-        """Set the name of the peer to the name in its certificate.
+        """Set the peer's name to the name in its certificate.
 
         Raises TlsFailure if the certificate names no user.
         """

@@ -44,7 +44,7 @@ class EventLimit:
         self._kinds: dict[Hashable, _Kind] = {}  # the kind with the oldest event comes first
         self._began_at_ms = -MINUTE_MS
         self._sources: Counter[Hashable] = Counter()  # events since then
-        self._left_out = 0  # occurrences since then that no event counts
+        self._left_out = 0  # occurrences since then that are in no event
 
     def count(self, kind: Hashable, source: Hashable) -> int | None:
         """Count an occurrence. Return the number of occurrences of this kind that an event should

@@ -229,7 +229,7 @@ async def _serve(
     if server.is_hung:
         sys.stderr.write(_end_of(server))
         sys.stderr.flush()
-        os._exit(1)  # stopping would wait for the disk, as would the threads of the pools
+        os._exit(1)  # stopping and the pools' threads would wait for the disk
     _log.info("stopping broker=%d", server.broker_id)
     await server.stop()
     if server.failure.done():

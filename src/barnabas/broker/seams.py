@@ -22,9 +22,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # exists only on Linux
 
 
 def _nothing() -> None:
-    """Do nothing, because a broker must not configure the garbage collector of a process that it
-    shares.
-    """
+    """Do nothing, because a broker must not configure the garbage collector of a shared process."""
 
 
 class Seams(NamedTuple):
@@ -38,13 +36,11 @@ class Seams(NamedTuple):
     bind: Callable[[Listener, int], list[socket.socket]]
     """Returns the listening sockets for a listener with this backlog (see `listeners.bind`)."""
     boot_id: Callable[[], bytes]
-    """Identifies the current boot of the machine. Empty if it is unknown."""
+    """Identifies the machine's current boot. Empty if the boot is unknown."""
     threads: Callable[[], DiskThreads] = new_disk_threads
     """Creates the threads for the blocking disk I/O of one broker."""
     cleans_inline: bool = False
-    """Whether logs must be compacted in this process, that is, without a child process
-    (`log_cleaner`).
-    """
+    """Whether logs must be compacted in this process, without a child process (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process
     journals: JournalDisk = OS_DISK
     """Stores a standalone broker's metadata. It is `files`, adapted for `cluster`."""

@@ -83,7 +83,7 @@ class Server:
         embedded store if no ZooKeeper is configured. `first_users` maps users to passwords. If the
         store does not contain their credentials, these are created before any client authenticates.
         """
-        writes_isrs(config.str(INTER_BROKER_VERSION))  # rejects an invalid version
+        writes_isrs(config.str(INTER_BROKER_VERSION))  # raises an error for an invalid version
         self.config = config
         self._seams = seams or system_seams()
         self.clock = WatchedClock(self._seams.clock)
@@ -353,7 +353,7 @@ class Server:
         return store
 
     async def _ensure_users(self, store: MetadataStore, passwords: Mapping[str, str]) -> None:
-        from barnabas.broker.security.first_users import ensure_users  # only few brokers need it
+        from barnabas.broker.security.first_users import ensure_users  # few brokers need it
         from barnabas.broker.security.secure_setup import MECHANISM
 
         for user in await ensure_users(store, MECHANISM, passwords):

@@ -112,7 +112,7 @@ class StoredSecrets:
         try:
             password = self._old.decode(text)
         except ValueError:
-            return text  # uses the new password; the old one may still be set at a later start
+            return text  # uses the new password; the old password may still be set at a later start
         return self._encoder_or_error().encode(password)
 
     def _encoder_or_error(self) -> PasswordEncoder:

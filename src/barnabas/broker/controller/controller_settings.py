@@ -30,7 +30,7 @@ class ControllerSettings(NamedTuple):
 
     session_timeout_ms: int = 18_000
     timeout_ms: int = 30_000
-    rebalance_every_s: int = 0  # 0: never
+    rebalance_every_s: int = 0  # 0 means never
     max_imbalance_percent: int = 10
     machine: Settings = Settings()
 

@@ -47,7 +47,7 @@ from barnabas.errors import (
 )
 from barnabas.topic_name import check_topic_name
 
-_INSERTED_AT_ONCE = 1000  # topics per commit, and so per journal record
+_INSERTED_AT_ONCE = 1000  # topics per commit and therefore per journal record
 
 
 class Growth(NamedTuple):
@@ -109,7 +109,7 @@ class TopicWriter:
             return topic.assignment
         check_new_partitions(topic.partitions)
         racks = _racks(image)
-        limit = max(len(racks), 1)  # there are none right after startup, and then `place` fails
+        limit = max(len(racks), 1)  # right after startup there are none, so `place` fails
         start, shift = self._random.below(limit), self._random.below(limit)
         return place(racks, topic.partitions, topic.replication_factor, start, shift)
 

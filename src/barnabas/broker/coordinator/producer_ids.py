@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from barnabas.errors import CoordinatorLoadInProgress, NotController
 from barnabas.shielded import retrieve_error, shielded
 
-_PATIENCE_S = 1.0  # other requests of the client wait in the meantime
+_PATIENCE_S = 1.0  # the client's other requests wait in the meantime
 
 
 class ProducerIds:

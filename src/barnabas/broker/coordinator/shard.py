@@ -143,7 +143,7 @@ class Shard(Generic[M]):
             decision = decide(self.machine, ticket, now)
             failure = self._carry_out(decision, now)
             if decision.records:
-                self._context.write_soon()  # because the response may not wait for these records
+                self._context.write_soon()  # the response may not wait for these records
             if failure is not None:
                 self._failed(self.replica, failure)
         return reply.at_once() or reply

@@ -16,7 +16,7 @@ from barnabas.protocol.messages.describe_cluster import (
 from barnabas.security.acl import CLUSTER_NAME, ResourceType
 
 _MOST_EVENTS = 500
-_BROKERS = 1  # endpoint type: brokers; 2 means KRaft controllers, of which there are none
+_BROKERS = 1  # endpoint type brokers; 2 means KRaft controllers, which do not exist here
 
 
 def handle(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:

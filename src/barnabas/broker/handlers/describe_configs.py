@@ -75,7 +75,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
             result.error_code = error.code
             result.error_message = str(error)
         else:
-            wanted = frozenset(resource.configuration_keys or ())  # if empty, all keys
+            wanted = frozenset(resource.configuration_keys or ())  # empty means all keys
             result.configs = [each for each in described if not wanted or each.name in wanted]
         results.append(result)
         if pace.is_over(1 + len(result.configs)):

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MOST_THROTTLED = 1_000  # throttled connections held open: each takes a file descriptor
+_MOST_THROTTLED = 1_000  # throttled connections held open, which take a file descriptor each
 _PER_WAKE = 64  # connections accepted before other sockets get a turn
-_PAUSE_AFTER_ERROR_MS = 1000  # out of file descriptors: an immediate retry would fail too
+_PAUSE_AFTER_ERROR_MS = 1000  # without file descriptors, an immediate retry would fail too
 
 
 class Acceptor:

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 UNTIL_ONE_CLOSES = -1
 _UNTIL_SOME_ARE_FREE_MS = 1000
 _COUNT_EVERY = 256  # connections, or
-_COUNT_EVERY_MS = 1000  # counting open descriptors is slow if there are many
+_COUNT_EVERY_MS = 1000  # counting open descriptors is slow if many are open
 
 
 class Connections:

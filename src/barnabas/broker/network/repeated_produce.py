@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from barnabas.types import Part
 
 _OLDEST = 7  # older versions have a different response format and reject zstd
-_MOST_HEADS = 64  # per connection: about forty kilobytes
+_MOST_HEADS = 64  # per connection, which is about forty kilobytes
 _LONGEST_NAME = 126  # length plus one is a one-byte varint
 _HEAD_FROM = 8  # the head begins after the correlation id
 _BEHIND_HEAD = 8  # bytes from the partition on, in a request with an empty batch

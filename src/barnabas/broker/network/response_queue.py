@@ -49,7 +49,7 @@ a thread.
 """
 
 
-_RUNS_PER_LOOK = 16  # runs per reading of the clock
+_RUNS_PER_LOOK = 16  # the clock is read once per this many runs
 
 _IN_RUN = -1  # stands for the correlation ids of a run, one per request
 

@@ -452,7 +452,7 @@ class Router:
         Requests wait while earlier requests use too much memory.
         """
         size = len(body)
-        is_of_broker = route.api.stem in BETWEEN_BROKERS  # must not wait behind clients
+        is_of_broker = route.api.stem in BETWEEN_BROKERS  # brokers must not wait behind clients
         large = self._large_of_brokers if is_of_broker else self._large_requests
         await large.until_reserved(size)
         try:

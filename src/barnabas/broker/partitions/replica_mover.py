@@ -250,7 +250,7 @@ class ReplicaMover:
             or future.log_end_offset != offset
             or self._current() is not replica
         ):
-            return  # the replica has changed, which the next step handles
+            return  # the replica has changed; the next step handles this
         if isinstance(failure, OSError):
             # The source disk has failed, so the replica goes offline and the move ends.
             replica.fail(failure)

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 Codes = dict[TopicPartition, int]
 
-_AGAIN_AFTER_S = 1.0  # retry interval without a descriptor
+_AGAIN_AFTER_S = 1.0  # retry interval when no descriptor is free
 _PARTITIONS_PER_TURN = 16  # each may need file operations; other tasks run in between
 
 

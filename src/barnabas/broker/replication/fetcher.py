@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 _BYTES_PER_TURN = 1 << 20  # bytes appended before other tasks get a turn
 _CUTS_PER_TURN = 4
 _FIRST_RECONNECT_MS = 50
-_LONGEST_THROTTLE_MS = 1_000  # wait before reading the rate again, which may have been raised
+_LONGEST_THROTTLE_MS = 1_000  # wait before reading the rate again, because it may have been raised
 
 # The leader has dropped the fetch session, and the next request starts a new session immediately.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
@@ -215,7 +215,7 @@ class Fetcher:
             # The leader was changed while the request was in flight.
             if followed is None:
                 continue
-            if followed.is_cut:  # there was no file descriptor to sync an earlier truncation
+            if followed.is_cut:  # there was no file descriptor for syncing an earlier truncation
                 cut.append(answered.topic_partition)
                 self._ask_for(followed)
                 continue

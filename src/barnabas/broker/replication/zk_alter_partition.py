@@ -40,14 +40,12 @@ class Pace(NamedTuple):
     """The timing of notifications to the controller. The values are fixed, as in Kafka."""
 
     check_every_ms: int = 2_500
-    linger_ms: int = 5_000  # after the last change, because another may follow
+    linger_ms: int = 5_000  # after the last change, because another change may follow
     max_delay_ms: int = 60_000  # after the last notification, if changes keep coming
 
 
 class ZkAlterPartition:
-    """Approves ISR changes by writing them, and notifies the controller, until `close`
-    is called.
-    """
+    """Approves ISR changes by writing them and notifies the controller, until `close` is called."""
 
     __slots__ = (
         "_changed",
@@ -144,7 +142,7 @@ class ZkAlterPartition:
     # --- notifying the controller ----------------------------------------------------------------
 
     def _written(self, names: Iterable[TopicPartition]) -> None:
-        """Notify the controller soon, so that later changes can be included."""
+        """Notify the controller after a short delay, so that later changes can be included."""
         for name in names:
             self._changed[name] = None
             self._changed_at_ms = self._clock.monotonic_ms()

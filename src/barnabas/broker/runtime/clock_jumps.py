@@ -54,9 +54,7 @@ class Finding(NamedTuple):
 
 
 class ClockJumps:
-    """Holds the result of the last check of a machine's two clocks, and the time as it was before a
-    jump.
-    """
+    """Holds the result of the last check of a machine's two clocks, and the time before a jump."""
 
     __slots__ = ("_ahead_ms", "_jumped_at_ms", "_trusted_ahead_ms")
 
@@ -71,7 +69,7 @@ class ClockJumps:
         return self._jumped_at_ms is None
 
     def latest_ms(self, now_ms: int, wall_ms: int) -> int:
-        """Return the wall time. If a jump is pending, return the later of the times with and
+        """Return the wall time. If a jump is pending, return the later of the two times, with and
         without the jump.
 
         An age that is computed from this time is never too large, whichever of the two times is

@@ -77,7 +77,7 @@ def allow_many() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     is_limited = hard != resource.RLIM_INFINITY
     # If there is no hard limit, use a number that is large enough, because some systems do not
-    # accept an unlimited number.
+    # accept an unlimited value.
     for wanted in (hard,) if is_limited else (max(soft, _ENOUGH), max(soft, _MACOS_LIMIT)):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,5 +1,4 @@
-"""Detects when the disk of a log directory hangs, that is, when a write neither completes nor
-fails.
+"""Detects when a log directory's disk hangs, so that a write neither completes nor fails.
 
 If a write fails, the directory goes offline (ST-10). If the disk hangs, the directory stays online.
 The call blocks in the kernel, perhaps together with the event loop, while the client of the
@@ -69,7 +68,7 @@ class DiskPulse:
     def tick(self) -> bool:
         """Check the current write. If it takes too long, call `on_hang` once."""
         writes = self._writes
-        # There is no write in progress, or it is not the same as at the last tick.
+        # There is no write in progress, or it is not the same write as at the last tick.
         if writes == self._ended or writes != self._seen:
             self._seen, self._ticks = writes, 0
             return False

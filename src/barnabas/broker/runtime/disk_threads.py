@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _FLUSHES = 8  # few disks can handle more at the same time
 _READS = 8  # Kafka's num.io.threads
-_BACKGROUND = 8  # there are fewer duties than this, so that none waits for another
+_BACKGROUND = 8  # there are fewer duties than this, so no duty waits for another
 
 
 class DiskThreads(NamedTuple):

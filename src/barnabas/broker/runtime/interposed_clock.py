@@ -8,8 +8,8 @@ from barnabas.clock import SystemClock
 class InterposedClock(SystemClock):
     """A clock that is `offset_ms` ahead of the machine's clock, or has stopped at `stands_at_ms`.
 
-    Both can be set at any time and in any thread. The monotonic clock is always that of the
-    machine.
+    Both can be set at any time and in any thread. The monotonic clock is always the machine's
+    clock.
     """
 
     __slots__ = ("_machine_ms", "offset_ms", "stands_at_ms")

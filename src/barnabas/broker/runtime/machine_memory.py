@@ -17,8 +17,8 @@ _UNKNOWN_BYTES: Final = 2 << 30
 
 
 def of_this_machine(limits: Iterable[Path] = _LIMITS) -> int:
-    """Return the number of bytes that can be used, or a guess. `limits` are the files that contain
-    the container limits.
+    """Return the number of usable bytes, or a guess. `limits` are the files that contain the
+    container limits.
     """
     try:
         found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]

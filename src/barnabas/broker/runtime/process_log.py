@@ -43,11 +43,11 @@ class LineFormatter(logging.Formatter):
 
 
 class JsonFormatter(LineFormatter):
-    """Formats each record as a JSON object on a single line: time, level, logger, message, broker
-    and exception, if any.
+    """Formats each record as a JSON object on a single line, with the time, level, logger, message,
+    broker and any exception.
 
-    The output consists only of ASCII characters and everything else is escaped, so untrusted text
-    cannot end a line.
+    The output consists only of ASCII characters, and all other characters are escaped, so untrusted
+    text cannot end a line.
     """
 
     def __init__(self, broker_id: int) -> None:

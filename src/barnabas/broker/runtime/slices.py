@@ -1,4 +1,4 @@
-"""Runs long requests in slices, so that the event loop can serve other connections in between.
+"""Runs long requests in slices, so that the event loop can serve other connections between slices.
 
 A handler that processes a list is a generator. It yields whenever `Pace` reports that the slice is
 over, and finally returns its outcome. Most lists fit into a single slice and are answered
@@ -49,7 +49,7 @@ class Pace:
 
 
 async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the entries one by one, pausing to let other connections be served.
+    """Yield the entries one by one, with pauses in which other connections are served.
 
     Use this function in handlers that may have to await something for each entry.
     """

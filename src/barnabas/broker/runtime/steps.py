@@ -21,7 +21,7 @@ Steps = Generator[Step, Any, T]
 
 
 def at_once(steps: Steps[T]) -> T:
-    """Run all steps at once, waiting for the disk where necessary."""
+    """Run all steps at once, and wait for the disk where necessary."""
     try:
         step = next(steps)
         while True:
@@ -67,6 +67,6 @@ async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
-    # Let a cancelled generator clean up immediately, and not only when it is garbage-collected.
+    # Let a cancelled generator clean up immediately instead of when it is garbage-collected.
     finally:
         steps.close()

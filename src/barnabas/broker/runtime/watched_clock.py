@@ -1,4 +1,4 @@
-"""Watches whether the wall clock jumps, because it determines the age of records.
+"""Watches the wall clock for jumps, because it determines the age of records.
 
 The clock is read every second and also before anything is removed by age, so that a jump is noticed
 in time. `clock_jumps` makes the decisions, while this class reads the clock and logs the jumps.
@@ -48,8 +48,8 @@ class WatchedClock:
         return self._jumps.earliest_ms(*self._look())
 
     def trusted_wall_ms(self) -> int | None:
-        """Return the wall time to use for removal by age, or None as long as the clock is not
-        trusted after a jump.
+        """Return the wall time to use for removal by age, or None while the clock is not trusted
+        after a jump.
         """
         _, wall_ms = self._look()
         return wall_ms if self._jumps.are_over else None

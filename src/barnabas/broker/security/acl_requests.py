@@ -83,7 +83,7 @@ def check_creations(creations: list[AclCreation]) -> None:
 
 
 def binding_of(creation: AclCreation) -> AclBinding:
-    """Return the ACL to be created. Raises InvalidRequest if it is invalid."""
+    """Return the ACL to be created. Raises InvalidRequest if the ACL is invalid."""
     # The only cluster resource is `kafka-cluster`. An ACL for any other name would never apply.
     if creation.resource_type == ResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")

@@ -88,7 +88,7 @@ class Deleted(NamedTuple):
 
 
 class AclStore:
-    """Keeps the ACLs of a broker in sync with the tree. Call `open` and `close` once each."""
+    """Keeps a broker's ACLs in sync with the tree. Call `open` and `close` once each."""
 
     __slots__ = (
         "_changed",
@@ -232,8 +232,8 @@ class AclStore:
             results[number].append(Deleted(AclBinding(pattern, entry), failure))
 
     async def _update(self, pattern: Pattern, edit: Callable[[Entries], Entries]) -> None:
-        """Replace the ACLs of a resource pattern with the result of `edit`. The caller must hold
-        the lock.
+        """Replace a resource pattern's ACLs with the result of `edit`. The caller must hold the
+        lock.
 
         Raises UnknownServerError if the tree cannot be read or written.
         """
@@ -304,7 +304,8 @@ class AclStore:
             except Exception as error:
                 _log_failure(error)
                 self._is_stale = True
-                # The next attempt reads everything, because it is not known how far this one got.
+                # The next attempt reads everything, because it is not known how far this attempt
+                # got.
                 await asyncio.sleep(_RETRY_S)
                 self._due.set()
 
@@ -314,7 +315,9 @@ class AclStore:
         self._due.set()
 
     def _watch(self) -> None:
-        """Set the watch before reading, so that a change made in between triggers another round."""
+        """Set the watch before reading, so that a change made in the meantime triggers another
+        round.
+        """
         for path in acl_nodes.CHANGES.values():
             self._store.watch(path, self._due.set)
 
@@ -351,7 +354,7 @@ class AclStore:
             _log.error(
                 "denying everyone access to %s because its ACLs cannot be read: %s", pattern, error
             )
-            # A DENY rule must have its effect even if it cannot be read (SE-4).
+            # A DENY rule must take effect even if it cannot be read (SE-4).
             entries = frozenset({_DENY_ALL})
         self._apply(pattern, entries)
 

@@ -41,7 +41,7 @@ REQUIRED: dict[str, Needs | None] = {
     "api_versions": None,
     "controlled_shutdown": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "create_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
-    # KIP-48: a client may create a token for itself, unless it was itself authenticated with a
+    # KIP-48: a client may create a token for itself, unless the client was authenticated with a
     # token.
     "create_delegation_token": None,
     "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),
@@ -90,7 +90,8 @@ REQUIRED: dict[str, Needs | None] = {
     "offset_for_leader_epoch": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "produce": Needs(Operation.WRITE, ResourceType.TOPIC),
     "renew_delegation_token": None,
-    # Clients send these two requests in order to authenticate, so ACLs cannot apply to them yet.
+    # Clients send these two requests in order to authenticate, so ACLs cannot apply to the clients
+    # yet.
     "sasl_authenticate": None,
     "sasl_handshake": None,
     "stop_replica": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),

@@ -1,4 +1,4 @@
-"""Computes the operations that a client is authorized to perform, as a bit field (KIP-430).
+"""Computes a bit field of the operations that a client is authorized to perform (KIP-430).
 
 Bit n represents the ACL operation with the code n. Clients use the bit field only for display.
 """

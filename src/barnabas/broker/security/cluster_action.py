@@ -1,7 +1,7 @@
 """Checks requests that are sent by brokers or the controller.
 
-The sender must be a broker of this cluster, and the request must be intended for the current
-registration of this broker.
+The sender must be a broker of this cluster, and the request must be intended for this broker's
+current registration.
 
 A standalone broker rejects all these requests, because its controller reaches it without a
 connection.

@@ -105,11 +105,10 @@ class DelegationTokens:
     # --- authentication --------------------------------------------------------------------------
 
     async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
-        """Return the account that a token belongs to, or None if the token is invalid. Raises
+        """Return the account to which a token belongs, or None if the token is invalid. Raises
         MetadataError.
         """
-        # The id, which comes from a client that has not been authenticated, becomes part of a
-        # node's path.
+        # The id comes from an unauthenticated client and becomes part of a node's path.
         if self._key is None or "/" in token_id or not token_id:
             return None
         token = await self._read(token_id)
@@ -176,8 +175,8 @@ class DelegationTokens:
             )
 
     async def renew(self, who: Principal, secret: bytes, period_ms: int) -> int:
-        """Extend the expiry time of a token, and return the new expiry time. Raises the same errors
-        as `_change`.
+        """Extend a token's expiry time, and return the new expiry time. Raises the same errors as
+        `_change`.
         """
         if period_ms < 0:
             period_ms = self._config.int("delegation.token.expiry.time.ms")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_HANDSHAKE_MS = 10_000  # the longest handshake, whatever connections.max.idle.ms is
+_HANDSHAKE_MS = 10_000  # the longest handshake, regardless of connections.max.idle.ms
 _LOOK_EVERY_S = 2.0
 _NEWEST = "TLSv1.3"
 _DAY_S = 86_400
@@ -201,7 +201,8 @@ class ServerTls:
 
     def _build(self, config: BrokerConfig) -> _State:
         settings = _settings_of(config, self._listener)
-        stamps = stamps_of(settings.files)  # done first, so that later changes are found next time
+        # Do this first, so that later changes are found the next time.
+        stamps = stamps_of(settings.files)
         try:
             context = server_context(settings)
             store = load_key_store(settings)

@@ -232,9 +232,7 @@ class SimLog:
     # --- read ------------------------------------------------------------------------------------
 
     def entries_in(self, offset: int, end: int, limit: int) -> list[Entry]:
-        """Return at most `limit` entries of this range. As in a real log, staged entries are written
-        first.
-        """
+        """Return at most `limit` entries of this range. As in a log, write staged entries first."""
         self.staged = 0
         first = offset - self.base
         return self.entries[first : min(first + limit, end - self.base)]

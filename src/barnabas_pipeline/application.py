@@ -51,8 +51,8 @@ class Report(NamedTuple):
     failure: str | None = None
     """The reason why the run failed even though it read valid records, or None if it succeeded."""
     repeated: int = 0
-    """The number of records that repeat another one, although the collector sent each of them once.
-    The accounts count them as sent twice."""
+    """The number of records that repeat another record although the collector sent each record only
+    once. The accounts count them as sent twice."""
 
 
 class Application(NamedTuple):

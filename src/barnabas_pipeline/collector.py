@@ -79,7 +79,7 @@ class Collector:
             acks="all",
             batch_size=262_144,
             linger_ms=5,
-            # Never give up a batch: later batches would skip its positions.
+            # Never give up a batch, because later batches would skip its positions.
             delivery_timeout_ms=_NEVER_MS,
         )
 
@@ -139,7 +139,7 @@ class Collector:
         while left:
             time.sleep(_POLL_S)
             now = [delivery for delivery in left if not delivery.done()]
-            # Any progress resets the time limit: a slow cluster is not a dead one.
+            # Any progress resets the time limit, because a slow cluster is not a dead one.
             if len(now) < len(left):
                 give_up_at = time.monotonic() + self._patience_s
             elif time.monotonic() > give_up_at:

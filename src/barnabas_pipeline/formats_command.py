@@ -46,7 +46,7 @@ def formats() -> None:
 @click.argument("word", metavar="[NAME|WORD]", required=False)
 @as_json
 def list_(word: str | None, as_json: bool) -> int:
-    """List all formats, or those with a word in their name or title.
+    """List all formats, or only those with a given word in their name or title.
 
     If the whole name of a format is given, its samples and their parsed values are shown.
 
@@ -127,8 +127,8 @@ def try_(path: str, as_json: bool, **given: Any) -> int:
     """Parse each line of a log as the pipelines do, and print the result.
 
     With --json, the output is one object per record, with its format and its fields. The formats
-    found are counted on standard error, with examples of records that no format fits. The exit code
-    is 1 if no format fits any line.
+    found are counted on standard error, with examples of records that match no format. The exit
+    code is 1 if no format fits any line.
 
     \b
     Examples:
@@ -211,6 +211,6 @@ def _report(path: str, counts: Counter[str | None], examples: Sequence[str]) -> 
     ]
     click.echo(f"{counted(total, 'record')}: {', '.join(parts)}", err=True)
     if examples:
-        click.echo("no format fits, such as", err=True)
+        click.echo("records that match no format, such as", err=True)
     for each in examples:
         click.echo(f"  {each}", err=True)

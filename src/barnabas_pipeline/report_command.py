@@ -118,8 +118,8 @@ def report(paths: tuple[str, ...], kind: str | None, out: Path, as_json: bool, *
 
 @contextmanager
 def _without_pandas() -> Iterator[None]:
-    """Keep pyarrow from importing pandas at its first conversion: the import takes as long as a
-    pass over a hundred thousand lines."""
+    """Keep pyarrow from importing pandas at its first conversion, because the import takes as long
+    as a pass over a hundred thousand lines."""
     refusal = _NoPandas()
     sys.meta_path.insert(0, refusal)
     try:

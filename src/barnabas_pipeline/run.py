@@ -1,7 +1,7 @@
 """Performs a run, once or as a service: broker, collector, Spark job, summary and report.
 
-All persistent state is in the workspace: the next run continues where this one stopped, no matter
-how it ended.
+All persistent state is in the workspace, so the next run continues where this one stopped, no
+matter how it ended.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _PATIENCE_S = 15.0
 class Options(NamedTuple):
     """The command-line options."""
 
-    input: Path | None  # None: the input is generated
+    input: Path | None  # None if the input is generated
     lines: int
     seed: int
     master: str
     is_service: bool
-    port: int  # 0: any free port
+    port: int  # 0 for any free port
     max_records_per_batch: int
-    bootstrap_servers: str | None = None  # None: the run starts its own broker
+    bootstrap_servers: str | None = None  # None if the run starts its own broker
     show_addresses: bool = False  # on the page
     is_fed_by_others: bool = False  # nothing is collected; other programs send to the topic
     client_options: Mapping[str, str] = {}
@@ -280,7 +280,8 @@ class Run:
         # number of their lines.
         if self._options.is_service or sent_lines is None:
             return total.balance
-        # Exclude lines sent twice: the collector counts each line once, even if it is resent.
+        # Exclude lines sent twice, because the collector counts each line once, even if it is
+        # resent.
         arrived = total.valid + total.dead_letters + repeated
         if sent_lines > arrived:
             lost = counted(sent_lines - arrived, "line")

@@ -51,6 +51,6 @@ class Stop:
         is_first = not self.requested.is_set()
         self.signal = number
         self.requested.set()
-        # A second signal interrupts even Spark: the user does not want to wait.
+        # A second signal interrupts even Spark, because the user does not want to wait.
         if not (self._is_patient and is_first):
             raise KeyboardInterrupt

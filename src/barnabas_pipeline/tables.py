@@ -178,7 +178,7 @@ class Tables:
                 f"the tables in {self.directory} belong to query {control.query}; this is query"
                 f" {query}: choose another output directory for it"
             )
-        # The checkpoint is newer: the control table, or a version of it, was removed.
+        # The checkpoint is newer because the control table, or a version of it, was removed.
         if batch > done + 1:
             raise ConfigError(
                 f"batch {batch} comes after batch {done} in {self.directory}: versions of the"
@@ -282,8 +282,8 @@ class Tables:
                 )
 
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
-        """Call `do` for every table except the control table, several at a time: they mostly wait
-        for the disk."""
+        """Call `do` for every table except the control table. Several calls run at a time, because
+        they mostly wait for the disk."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return dict(zip(self._all, pool.map(do, self._all), strict=True))
 

@@ -27,7 +27,7 @@ class Tried(NamedTuple):
 
     @property
     def format(self) -> str | None:
-        """The format that fits, if any."""
+        """The matching format, if any."""
         name = self.values["format"]
         return name if isinstance(name, str) and name != RAW else None
 

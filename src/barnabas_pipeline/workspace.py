@@ -76,7 +76,7 @@ class Workspace:
             )
         known = self._cluster_id()
         if known is None:
-            # Write atomically: a partial id left by a crash would refer to another cluster.
+            # Write atomically, because a partial id left by a crash would refer to another cluster.
             written = self._cluster_file.with_suffix(".new")
             written.write_text(f"{cluster_id}\n", "utf-8")
             written.replace(self._cluster_file)

@@ -91,7 +91,7 @@ def _offsets(text: str) -> Mapping[TopicPartition, int]:
     expected = 'earliest, latest, or JSON such as {"topic": {"0": 23, "1": -2}}'
     numbers = _numbers_by_partition(text, expected)
     if any(number < EARLIEST for number in numbers.values()):
-        raise ValueError("offsets from 0 on, -1 for latest or -2 for earliest")
+        raise ValueError("offsets of at least 0, -1 for latest or -2 for earliest")
     return numbers
 
 
@@ -122,7 +122,7 @@ def partition_number(text: object) -> int:
     """
     number = int(text) if isinstance(text, str) else _whole(text)
     if number < 0:
-        raise ValueError("a partition from 0 on")
+        raise ValueError("a partition number of at least 0")
     return number
 
 

@@ -212,8 +212,8 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
         ) as consumer,
     ):
         try:
-            # Do this before reading the token: a running attempt is fenced, and cannot commit
-            # between the read and this transaction.
+            # Do this before reading the token, because a running attempt is then fenced and cannot
+            # commit between the read and this transaction.
             await producer.init_transactions()
         except InvalidTransactionTimeout:
             raise ConfigError(

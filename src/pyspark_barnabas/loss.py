@@ -83,7 +83,7 @@ def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
     loss = first.loss or last.loss
     if not loss:
         return wanted, ""
-    # Nothing in the range is left: if there are records at these offsets, they were written after
+    # Nothing in the range is left. If there are records at these offsets, they were written after
     # the loss.
     if log.is_same is False or start > log.end:
         return wanted._replace(start=end), loss

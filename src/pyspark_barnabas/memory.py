@@ -19,8 +19,8 @@ import functools
 import gc
 import sys
 
-# mallopt(3). Both must be set: a block below the mmap threshold is on the heap, and the heap's end
-# is returned only when more of it is free than the trim threshold.
+# mallopt(3). Both must be set, because a block below the mmap threshold is on the heap, and the
+# heap's end is returned only when more of it is free than the trim threshold.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _TRIM_BYTES = 256 * 1024 * 1024
 _MMAP_BYTES = 32 * 1024 * 1024  # the most that glibc accepts

@@ -84,7 +84,7 @@ class OffsetRange(NamedTuple):
     topic_partition: TopicPartition
     start: int
     end: int
-    topic_id: str | None = None  # of the topic for which it was planned; None: unknown
+    topic_id: str | None = None  # of the topic for which it was planned; None if unknown
 
     @property
     def size(self) -> int:

@@ -83,8 +83,8 @@ _SOURCE_NAMES = (
     "recordBatches",  # ours: packed rows, for jobs that unpack them in Arrow
     "kafkaConsumer.pollTimeoutMs",
     "topicIds",  # ours: false omits them from the checkpoint, so that the connector can use it
-    # Accepted without effect: jobs written for the connector run unchanged. This source joins no
-    # consumer group, and its client has its own way of retrying.
+    # These are accepted without effect, so that jobs written for the connector run unchanged. This
+    # source joins no consumer group, and its client has its own way of retrying.
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",

@@ -141,7 +141,7 @@ def _take(properties: dict[str, str], name: str, value: str, own: set[str]) -> N
     if name in _REFUSED:
         raise ConfigError(f"option kafka.{name} is not supported: {_REFUSED[name]}")
     if name in _WITHOUT_EFFECT:
-        return  # even if our consumer has it: the source joins no group
+        return  # even if our consumer has it, because the source joins no group
     if name == _SERVERS or name in own or name.startswith(_SECURITY):
         properties[name] = value
     elif name not in _OF_CONSUMERS | _OF_PRODUCERS:

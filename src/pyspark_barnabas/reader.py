@@ -95,8 +95,8 @@ def read_ranges(
     Raises `DataLoss` if records no longer exist, whether or not their topic exists. Also raises
     `ReadTimedOut` and `CorruptData`.
     """
-    # Look up the leaders first: a fetch without a known leader waits for a backoff, in every task
-    # if topics are small and many.
+    # Look up the leaders first, because a fetch without a known leader waits for a backoff. With
+    # many small topics, this would happen in every task.
     left = _existing(consumer, options, {each.topic_partition: each for each in ranges})
     consumer.assign([*left])
     try:
@@ -247,7 +247,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
     if columns.headers is not None:
         arrays.append(columns.headers.cast(schema.field("headers").type))
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    # Make the pieces equal: a short last piece would cost as much as a full one.
+    # Make the pieces equal, because a short last piece would cost as much as a full one.
     pieces = -(-count // _ROWS)
     for piece in range(pieces):
         start, end = count * piece // pieces, count * (piece + 1) // pieces

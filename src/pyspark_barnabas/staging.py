@@ -39,7 +39,7 @@ _CONFIGS: Final = {
     "compression.type": "producer",
     "max.message.bytes": str(8 << 20),
 }
-# A deleted topic must not be recreated with the brokers' defaults: a single partition.
+# A deleted topic must not be recreated with the brokers' defaults, such as a single partition.
 CREATES_NOTHING: Final = {"allow.auto.create.topics": "false"}
 
 

@@ -73,7 +73,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins = self._begins(before, found) if start else self._first(found)
         starts = {each: at for each, at in begins.items() if before.positions.get(each) != at}
         backlog = {each: found.ends[each] - at for each, at in begins.items()}
-        # Do not delay new starts: the checkpoint must contain them.
+        # Do not delay new starts, because the checkpoint must contain them.
         if start and not starts and self._is_too_little(sum(backlog.values()), limit):
             backlog = {}
         granted = self._granted(backlog, limit)

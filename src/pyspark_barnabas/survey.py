@@ -36,8 +36,9 @@ class Survey(NamedTuple):
 
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
     partitions = sorted(_partitions(consumer, options.subscription))
-    # Request the ids before the offsets: if a topic is recreated in between, the next survey finds
-    # a different id. In reverse order, the new id would be paired with the old topic's offsets.
+    # Request the ids before the offsets, so that if a topic is recreated in between, the next
+    # survey finds a different id. In reverse order, the new id would be paired with the old topic's
+    # offsets.
     topics = {each.topic for each in partitions} if options.topic_ids else set()
     topic_ids = ids_of(consumer, topics)
     beginnings = consumer.beginning_offsets(partitions)
@@ -96,8 +97,8 @@ def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[Topi
         # A pattern must match the whole name, as in Kafka's consumers.
         matching = [topic for topic in existing if pattern.fullmatch(topic)]
         return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
-    # Request only the named topics: a cluster may have many thousands, and a query sends this
-    # request at each trigger.
+    # Request only the named topics, because a cluster may have many thousands, and a query sends
+    # this request at each trigger.
     named = subscription.topics or {each.topic for each in subscription.partitions}
     existing = consumer.list_topics(named)
     if subscription.topics:

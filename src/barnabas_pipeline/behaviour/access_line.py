@@ -19,7 +19,7 @@ ignored, provided that the columns before them are unmistakably the usual ones.
 
 Inside quotes, a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
 masked by a control character, and the line is split at its remaining quotes. No pattern has to
-handle escapes, and none backtracks, no matter how long or hostile the line. The pieces are then
+handle escapes, and none backtracks, no matter how long or hostile the line is. The pieces are then
 split at blanks, from both ends, because users and targets may contain blanks.
 
 For an invalid line, `reason` is the first reason that applies. A malformed request does not make a
@@ -91,8 +91,8 @@ _DECODERS: Final[Sequence[tuple[Callable[[str], bool], Callable[[str], Fields]]]
 
 
 def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
-    """Return the fields of a line without its line feed, or the reason (from `REASONS`) why it is
-    invalid, or `DIRECTIVE`.
+    """Return the fields of a line, the reason (from `REASONS`) why the line is invalid, or
+    `DIRECTIVE`. The line feed must already have been removed.
 
     `is_cut`: whether the line has been truncated.
     """
@@ -122,7 +122,7 @@ def _decode(text: str) -> Fields | str:
     for fits, decode in _DECODERS:
         if fits(text):
             return decode(text)
-    # Mask pairs of backslashes first: a quote after such a pair is not escaped.
+    # Mask pairs of backslashes first, because a quote after such a pair is not escaped.
     masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
     pieces = masked.split('"')
     # Quotes are paired, so the number of pieces is odd.

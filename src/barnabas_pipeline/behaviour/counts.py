@@ -129,7 +129,7 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
 def missing(events: pl.DataFrame) -> pl.DataFrame:
     """Return these hits in schema `MISSING`, without adding them up."""
     found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
-    # Remove the query and fragment: with them, a page can have any number of URLs.
+    # Remove the query and fragment, because with them, a page can have any number of URLs.
     referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")
     return found.select("path", referrer, *_hits(), "day")
 

@@ -235,7 +235,7 @@ def _request(row: Mapping[str, str], status: int) -> Request:
     if "request" in row:
         return checked_request(row["request"], status)
     method, target = row["method"], row["path"]
-    # As for a whole request line: a server answers an unparsable request with an error.
+    # As with a whole request line, a server answers an unparsable request with an error.
     checked = checked_request(f"{method} {target}" if given(method) else "", status)
     if checked.method is None:
         return checked

@@ -218,8 +218,8 @@ def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
     """
     parts = parts.sort(*_VISITOR, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in _VISITOR)
-    # Use the latest end so far, not the end of the previous row: a long part may enclose a short
-    # one.
+    # Use the latest end so far, not the end of the previous row, because a long part may enclose a
+    # short one.
     last_end = pl.col("end").cum_max().shift(1).over(_VISITOR)
     silence = pl.col("start") - last_end
     # A visitor's first part has no predecessor, so its silence is null.

@@ -26,7 +26,7 @@ class Files:
 
     def __init__(self, source: Source) -> None:
         self._paths = [str(source.input)]
-        # Include the workspace in the name: two workspaces must not share positions.
+        # Include the workspace in the name, because two workspaces must not share positions.
         name = f"pipeline-{source.workspace.directory.resolve()}"
         rule = RecordStart()
         self._shipment = Shipment(
@@ -62,7 +62,7 @@ class Files:
             shipping.result()
 
     def sent_lines(self) -> None:
-        """Return None, because the number of lines is not known: a record may consist of several
+        """Return None. The number of lines is not known, because a record may consist of several
         lines.
         """
         return

@@ -144,7 +144,7 @@ def classify(
     if fields.height > lines.height:  # otherwise, each record has one row
         places = places[fields["record"]]
     return pl.concat([places, fields], how="horizontal").with_columns(
-        # The host in the line takes precedence: a relay collects lines from many machines.
+        # The host in the line takes precedence, because a relay collects lines from many machines.
         pl.coalesce("host", "own_host").alias("host")
     )
 

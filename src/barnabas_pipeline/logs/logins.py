@@ -16,7 +16,7 @@ ACCEPTED: Final = "accepted"
 FAILED: Final = "failed"
 REFUSED: Final = "refused"
 
-# The last " from " counts: the user name comes from the client and may contain blanks.
+# The last " from " counts, because the user name comes from the client and may contain blanks.
 _SSHD: Final = (
     r"^(?:message repeated (?<times>[0-9]{1,9}) times: \[ ?)?"
     r"(?<what>Accepted|Failed) \S+ for (?:invalid user |illegal user )?(?<user>.*)"

@@ -180,7 +180,7 @@ def _time_us(value: Any, unit: str | None, zone: str) -> int | None:
         unit = next((name for size, name in _SIZES if value >= size), None)
         if unit is None:
             return None
-    # Keep whole numbers exact: nanoseconds have more digits than a float.
+    # Keep whole numbers exact, because nanoseconds have more digits than a float.
     if isinstance(value, int):
         found = value // 1_000 if unit == "ns" else value * int(TIME_UNITS_US[unit])
     else:

@@ -58,7 +58,7 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
     latest_us = received_us + _DAY_US
     year = received.dt.year()
     found = pl.Series([None] * len(texts), dtype=pl.Int64)
-    # Also try next year: a line dated January may be received in December.
+    # Also try next year, because a line dated January may be received in December.
     for back in range(-1, _YEARS):
         dated = (year - back).cast(pl.String) + " " + clean
         parsed = _parsed(dated, "%Y " + chrono, zone)

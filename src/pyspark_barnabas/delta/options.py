@@ -38,7 +38,7 @@ class DeltaOptions(NamedTuple):
     vacuum_every: int | None  # commits
     log_retention_hours: int | None  # of a new table; None: 30 days
     storage: Mapping[str, str]  # of the object store, with `deltalake`'s names
-    cuts_log: bool = True  # after a checkpoint; False: the caller does that
+    cuts_log: bool = True  # after a checkpoint; if False, the caller does that
 
     def __repr__(self) -> str:
         return f"DeltaOptions({self.path})"  # without the credentials of an object store
@@ -84,5 +84,5 @@ def _columns(text: str | None) -> tuple[str, ...]:
 
 def _version(text: str) -> int | None:
     if not text.strip().isdecimal() or int(text) > 2**63 - 1:
-        raise ValueError("a whole number from 0")
+        raise ValueError("a whole number of at least 0")
     return int(text)

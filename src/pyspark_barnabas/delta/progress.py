@@ -19,7 +19,7 @@ class Progress(NamedTuple):
 
     application: int | None = None
     query: int | None = None
-    rows: int | None = None  # of its last commit; None: unknown
+    rows: int | None = None  # of its last commit; None if unknown
     is_restored: bool = False  # to a version before its last commit, which is still in the log
 
 

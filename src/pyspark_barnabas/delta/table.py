@@ -257,8 +257,8 @@ class Table:
         from deltalake import CommitProperties, Transaction
 
         app_id, version = self._options.app_id, self._options.version
-        # Left to itself, `deltalake` would retry with weaker checks: an overwrite would keep files
-        # merged in the meantime, and a table created twice would contain both first batches.
+        # Left to itself, `deltalake` would retry with weaker checks. An overwrite would then keep
+        # files merged in the meantime, and a table created twice would contain both first batches.
         if app_id is None or version is None:
             return CommitProperties(max_commit_retries=0)
         transactions = [Transaction(app_id, version)]

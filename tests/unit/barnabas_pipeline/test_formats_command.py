@@ -77,7 +77,9 @@ def test_lg_1_what_the_records_of_a_file_become(
             "more": "\tat jobs.Run",
         }
     ]
-    assert err == ("3 records: log4j 2, no format 1\nno format fits, such as\n  line 1: a note\n")
+    assert err == (
+        "3 records: log4j 2, no format 1\nrecords that match no format, such as\n  line 1: a note\n"
+    )
 
 
 def test_lg_1_an_access_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def _refuse_constant(name: str) -> None:
 
 def _as_letter(event: object) -> bytes:
     try:
-        # Only ASCII: a rejected event may contain half a surrogate pair, which UTF-8 cannot encode.
+        # Use only ASCII, because UTF-8 cannot encode half a surrogate pair.
         text = json.dumps(event, separators=(",", ":"))
     except RecursionError:
         return b""

@@ -91,7 +91,9 @@ class Journal:
         self._fd = self._lock = -1
 
     def append(self, records: Sequence[Outgoing]) -> None:
-        """Write and sync a frame. Raises JournalFull, or OSError if the disk refuses the frame."""
+        """Write and sync a frame. Raises JournalFull if there is no room, or OSError if the disk
+        fails.
+        """
         if self._broken:
             raise OSError(0, self._broken)
         frame = encode_frame(self.last + 1, records)
@@ -108,7 +110,7 @@ class Journal:
         try:
             os.fdatasync(self._fd)
         except OSError as error:
-            # It is unknown what the disk contains now. A restart reads it again.
+            # It is unknown what the disk contains now, and only a restart reads it again.
             self._broken = f"the journal cannot be synced ({error.strerror}); restart the server"
             raise
         self.last += 1
@@ -134,7 +136,7 @@ class Journal:
         return found, last
 
     def mark_sent(self, sequence: int) -> None:
-        """Note that the frames up to this one are committed."""
+        """Record that the frames up to this one have been committed."""
         if sequence <= self.sent:
             return
         self.sent = sequence

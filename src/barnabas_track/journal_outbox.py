@@ -1,4 +1,4 @@
-"""Stores events in a journal, and answers once they are synced to the disk.
+"""Stores events in a journal, and waits until they are synced to the disk.
 
     request ─▶ `store` ─▶ known id? ─ no ─▶ next frame ─▶ journal (synced) ─▶ `JournalSender`
        ◀── stored, or NotStored ◀── yes: its frame, or stored already
@@ -45,8 +45,7 @@ class JournalOutbox:
         self._most_ids = most_ids
         # Use a single thread, because only one thread at a time may use the journal.
         self._thread = ThreadPoolExecutor(1, "journal")
-        # By id, the oldest first: the group that is not stored yet, or None if the record is
-        # stored.
+        # Maps each id, the oldest first, to its group, or to None once the record is stored.
         self._known: dict[str, _Group | None] = dict.fromkeys(journal.known_ids)
         journal.known_ids.clear()
         self._next: _Group | None = None

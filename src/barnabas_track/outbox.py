@@ -52,7 +52,7 @@ class Outbox:
         self._producer = producer
         self._most_ids = most_ids
         self._wait_s = wait_s
-        # By id, the oldest first: the delivery in progress, or None if the record is stored.
+        # Maps each id, the oldest first, to its delivery, or to None once the record is stored.
         self._known: dict[str, Delivery | None] = {}
         # Two requests with the same id must not both find it unknown.
         self._sending = asyncio.Lock()

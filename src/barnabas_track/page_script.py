@@ -1,4 +1,4 @@
-"""Serves the package's script, which pages include."""
+"""Serves the tracking script, which is part of the package, to the pages that include it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _HEADERS: Final = {
     # after that may revalidate it in the background.
     "Cache-Control": "public, max-age=3600, stale-while-revalidate=86400",
     "Vary": "Accept-Encoding",
-    # Pages from other origins may include the script, also with `crossorigin` or `integrity`.
+    # Pages from other origins may include the script, with or without `crossorigin` and
+    # `integrity`.
     "Access-Control-Allow-Origin": "*",
     "Cross-Origin-Resource-Policy": "cross-origin",
     "X-Content-Type-Options": "nosniff",
 }
 # Matches blank lines, comments on lines of their own, and indentation.
 _UNSENT: Final = re.compile(rb"^\s*(?://.*\n)?", re.MULTILINE)
-# Matches line ends after characters that make the line end unnecessary.
+# Matches line ends that are unnecessary because of the character before them.
 _JOINED: Final = re.compile(rb"(?<=[{(,;])\n")
 
 

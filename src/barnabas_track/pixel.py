@@ -1,7 +1,8 @@
-"""Turns the query of an image request into a batch with one event, for mails, which cannot run
-scripts. Pure.
+"""Turns the query of an image request into a batch with one event. Pure.
 
-GET /v1/pixel.gif?name=mail-opened&campaign=spring&visitor=...
+Mails cannot run scripts, but they can contain an image:
+
+    GET /v1/pixel.gif?name=mail-opened&campaign=spring&visitor=...
 """
 
 from __future__ import annotations

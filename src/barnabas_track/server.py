@@ -71,7 +71,7 @@ _ROBOTS: Final = (
 
 
 class Endpoint(NamedTuple):
-    """Specifies where events are sent, and which pages they may come from."""
+    """Specifies where events are sent, and from which origins they are accepted."""
 
     topic: str
     origins: Collection[str]  # "*" stands for all
@@ -139,7 +139,7 @@ async def _serve_until(
             log_config=None,
             proxy_headers=False,
             server_header=False,
-            # This is longer than a request waits for the brokers.
+            # This must be longer than a request waits for the brokers.
             timeout_graceful_shutdown=int(WAIT_S) + 5,
             ws="none",
         )
@@ -327,7 +327,7 @@ def _is_robot(agent: str) -> bool:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body, within limits on size and time. Raises _Refusal."""
+    """Return the body. Raises _Refusal if it is too large, too slow or incomplete."""
     content = bytearray()
     try:
         async with asyncio.timeout(_BODY_S):

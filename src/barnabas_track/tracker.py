@@ -34,7 +34,7 @@ from barnabas_track.event_batch import (
 _REFUSALS: Final = (400, 413, 415)
 _FIRST_WAIT_S: Final = 0.25
 _MOST_WAIT_S: Final = 30.0
-# This is longer than the server waits for the brokers.
+# This must be longer than the server waits for the brokers.
 _ANSWER_S: Final = 20.0
 _HEADERS: Final = {
     "Content-Type": "application/json",
@@ -269,7 +269,7 @@ class Tracker:
 
 
 def _checked(event: dict[str, Any], now_ms: int) -> bytes:
-    """Return a valid event as JSON. Raises InvalidEvent."""
+    """Check an event, and return it as JSON. Raises InvalidEvent."""
     if (reason := why_invalid(event, now_ms)) is not None:
         raise InvalidEvent(reason)
     try:

@@ -26,8 +26,8 @@ class GivenOptions:
     """The options of a single read or write."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        # Always convert the names to lower case: Spark's own mapping is case-insensitive, but a
-        # copy of it is not.
+        # Always convert the names to lower case, because Spark's own mapping is case-insensitive,
+        # but a copy of it is not.
         self._given = {name.lower(): value for name, value in given.items()}
 
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Detects data loss, that is, that records which a query should have read no longer exist.
+"""Detects data loss: records that a query should have read, but that no longer exist.
 
 A gap is not a loss. Compaction and transaction markers leave offsets without records *inside* the
 log. Data is lost if an unread offset is *below* the start of the log (because of retention or

@@ -45,7 +45,7 @@ class StreamOffset(NamedTuple):
 
     positions: Offsets
     starts: Offsets
-    ids: Mapping[str, str] = _NO_IDS  # of topics, as Kafka writes them, without unknown ones
+    ids: Mapping[str, str] = _NO_IDS  # of topics, in Kafka's notation; unknown ids are omitted
 
     def to_json(self) -> dict[str, Any]:
         """Return the dictionary that Spark stores. Its keys are sorted, because Spark compares

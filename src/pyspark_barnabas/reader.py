@@ -128,7 +128,7 @@ def _fetched(
     """Return the next records of some of the ranges. If parts of the ranges no longer exist,
     shorten these ranges in `left` and return nothing.
 
-    Raises `ReadTimedOut`, or `DataLoss`.
+    Raises `ReadTimedOut` or `DataLoss`.
     """
     # After a short wait, check that the records exist before waiting for the rest of the timeout.
     look_ms = min(_LOOK_MS, options.poll_timeout_ms)

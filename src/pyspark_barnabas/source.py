@@ -23,8 +23,8 @@ class BarnabasDataSource(DataSource):
     """Provides topics as a Spark data source."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        # Use a plain dictionary of lower-case names: Spark's mapping is case-insensitive, but a
-        # copy of it is not. `GivenOptions` always is.
+        # Use a plain dictionary of lower-case names, because Spark's mapping is case-insensitive,
+        # but a copy of it is not. `GivenOptions` is always case-insensitive.
         self.options = {name.lower(): value for name, value in options.items()}
 
     @classmethod

@@ -44,7 +44,7 @@ async def stage_job(
     once they are acknowledged.
 
     Neither this task nor a broker may create the topic. Spark may cancel this task only after the
-    driver has aborted the job, and a topic created by then would never be deleted.
+    driver has aborted the job, and a topic that the task creates after that would never be deleted.
     """
     servers, properties = properties_of_clients(options.client)
     sending = {**properties.producer, **staging.CREATES_NOTHING}

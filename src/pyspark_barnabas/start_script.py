@@ -12,8 +12,8 @@ def provide_script(path: str, text: str) -> Path | None:
     """Write an executable script with this text and return its path, or None if no directory is
     writable.
 
-    `path` is relative to Barnabas's directory. This is in the interpreter's environment, so that
-    the script moves with the environment, or otherwise in the user's cache.
+    `path` is relative to Barnabas's directory. This directory is in the interpreter's environment,
+    so that the script moves with the environment, or otherwise in the user's cache.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     for directory in (Path(sys.prefix) / "share", Path(cache)):

@@ -1,10 +1,10 @@
 """Merges a table's small files into large ones, in one commit; the rows do not change.
 
-This module does not use `optimize` from `deltalake`: if two calls run concurrently, version 1.6.6
-commits both, and every row is then in the table twice. When a commit of this module loses a race
-against another commit, it is repeated only if the table still contains all files that it removes.
-Therefore, only one of two concurrent compactions takes effect, and a concurrent overwrite is not
-undone in part.
+This module does not use `optimize` from `deltalake`, because if two calls run concurrently, version
+1.6.6 commits both, and every row is then in the table twice. When a commit of this module loses a
+race against another commit, it is repeated only if the table still contains all files that it
+removes. Therefore, only one of two concurrent compactions takes effect, and a concurrent overwrite
+is not undone in part.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
     from deltalake.transaction import AddAction, RemoveAction
 
     now_ms = int(time.time() * 1000)
-    # `False`: the rows do not change (`dataChange`), so readers that stream the table see no row
-    # twice.
+    # `False` means that the rows do not change (`dataChange`), so readers that stream the table see
+    # no row twice.
     actions: list[Any] = [
         AddAction(
             file.path, file.size_bytes, file.partition_values, file.modified_ms, False, file.stats

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 # Features with which `deltalake` 1.6.6 was found to write correctly, and whose demands on this sink
-# are all checked below. Deletion vectors are omitted: `deltalake` would append, but its vacuum and
-# its overwrites ignore the vectors' files.
+# are all checked below. Deletion vectors are omitted, because the vacuum and the overwrites of
+# `deltalake` ignore the vectors' files.
 _SUPPORTED: Final = frozenset(
     (
         "appendOnly",

@@ -23,7 +23,7 @@ from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.schema import is_strict, nullable
 from pyspark_barnabas.delta.stats import statistics
 
-MOST_PARTITIONS: Final = 1_000  # per task; each has an open file, and more files would be small
+MOST_PARTITIONS: Final = 1_000  # per task, because each needs an open file of a useful size
 
 _GROUP_BYTES: Final = 32 << 20  # of the rows of one file that wait for a full row group
 _MOST_BYTES: Final = 128 << 20  # of all such rows

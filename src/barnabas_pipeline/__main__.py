@@ -189,7 +189,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         alerts=_rules(given.alerts),
     )
     if given.no_input and (given.input or not given.bootstrap_servers):
-        raise ConfigError("--no-input needs --bootstrap-servers, and excludes --input")
+        raise ConfigError("--no-input needs --bootstrap-servers, and cannot be used with --input")
     application = _application(given)
     stop.listen()
     with Workspace(given.out) as workspace:

@@ -111,7 +111,7 @@ def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
         end = f", {counted(sent, 'notice')} sent" if send else ""
         click.echo(f"{counted(firing, 'incident')} firing, {over:,} over{end}")
     if failures:
-        raise BarnabasError(f"not sent, to be retried the next time: {'; '.join(failures)}")
+        raise BarnabasError(f"not sent, will be retried the next time: {'; '.join(failures)}")
     return EXIT_FIRING if firing else EXIT_OK
 
 

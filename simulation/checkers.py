@@ -312,8 +312,8 @@ class Checks:
         )
 
     def _committed(self, replica: SimReplica, history: History, start: int, end: int) -> None:
-        """Judge records that a leader has made visible: every replica that can be, or was,
-        elected has them."""
+        """Judge records that a leader has made visible: every replica that can be, or was, elected
+        must have them."""
         log, broker_id = replica.log, replica.broker.broker_id
         entries = log.entries[max(start - log.base, 0) : end - log.base]
         wrong = history.commit(
@@ -519,7 +519,7 @@ class Checks:
     # --- clients ---------------------------------------------------------------------------------
 
     def promised(self, replica: SimReplica, offset: int) -> None:
-        """Judge an answer of a leader to a producer that asked for acks=all."""
+        """Judge an answer from a leader to a producer that asked for acks=all."""
         self.promises += 1
         history = self.of(replica)
         if history.is_forked or replica.partition.leader_epoch < history.reset_epoch:

@@ -51,7 +51,7 @@ class ControlAnswers:
         self._broker = broker
 
     def answer(self, request: ApiRequest, reply: Reply) -> None:
-        """Carry a request out, and reply with the response of the protocol."""
+        """Carry out a request, and reply with the response of the protocol."""
         message, version = request.message, request.version
         if isinstance(message, FetchRequest):
             reply(self._log_ends(message))

@@ -1,7 +1,7 @@
 """The coordinators of a simulated broker: the real shards on the partitions that it leads.
 
 The shards, the loading, the machine and the replicas are those of a real broker. Before the first
-record of a transaction a partition's leader asks the coordinator (KIP-890, part 1); a marker that
+record of a transaction, a partition's leader asks the coordinator (KIP-890, part 1); a marker that
 arrives meanwhile invalidates the answer, as in `verifier`.
 """
 

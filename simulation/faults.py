@@ -110,7 +110,7 @@ class Faults:
             self._start_later(broker_id, _BOUNCE_MS)
 
     def _delete_topic(self, fault: Fault) -> None:
-        """Delete a topic, and create another with its name once it is gone."""
+        """Delete a topic, and create another one with the same name once the first is gone."""
         cluster = self._cluster
         names = sorted({each.topic for each in cluster.partitions})
         name = names[fault.for_ms % len(names)]

@@ -1,7 +1,7 @@
 """The truth about one partition: everything that was ever committed, and its leaders.
 
-A record is committed once a leader's high watermark has passed it. The committed part grows, and
-shrinks only where a loss was legal: by an unclean election that was allowed, or where the disks
+A record is committed once a leader's high watermark has passed it. The committed part grows. It
+shrinks only if a loss was legal, because an unclean election was allowed or because the disks
 themselves have lost records.
 """
 
@@ -43,9 +43,9 @@ class History:
         self.committed: list[Entry] = []  # by offset
         self.deleted_below = 0  # set by DeleteRecords; no replica needs to have these records
         self.deleted_before_loss = 0  # the highest value of this before the loss
-        # An unclean election was allowed and happened, or the topic is being deleted. It is open
-        # which records clients have seen, so only rules that still hold are judged (epochs,
-        # leaders, logs that are equal in the end).
+        # An unclean election was allowed and happened, or the topic is being deleted. It is
+        # uncertain which records clients have seen, so only rules that still hold are judged
+        # (epochs, leaders, logs that are equal in the end).
         self.is_forked = False
         self.lost: dict[Entry, int] = {}  # legally
         self.resets = 0
@@ -122,8 +122,8 @@ class History:
         """Return the entries that a leader whose log begins at `base` deleted before the others
         lost them.
 
-        They count as committed once more, and as deleted: no log has them, and the next offset that
-        is given out is above them.
+        They count as committed once more, and as deleted, because no log has them and the next
+        offset that is given out is above them.
         """
         known = len(self.committed)
         if not known < base <= self.deleted_before_loss:

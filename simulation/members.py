@@ -2,7 +2,7 @@
 position.
 
 A member whose commit is not answered starts again with another id, like a consumer that is
-restarted: its requests may arrive late, and are refused once there is another generation.
+restarted. Its earlier requests may arrive late, and are refused once there is another generation.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Process(Protocol):
 class Network:
     """The processes and the cut directions.
 
-    Names are numbers: brokers' ids, or below 0 for clients.
+    Names are numbers: broker ids, or negative numbers for clients.
     """
 
     __slots__ = ("_connections", "cuts", "processes", "slow", "world")
@@ -119,7 +119,7 @@ class _Pipe:
         self._stall: tuple[int, int] | None = None
 
     def stall(self, after: int, for_ms: int) -> None:
-        """Let this many more through before the delay."""
+        """Let this many more requests through before the delay."""
         self._stall = (after, for_ms)
 
     def send(self, first: Any, second: Any) -> None:

@@ -56,7 +56,7 @@ class SimChannel:
 
 
 class SimPeers:
-    """The connections of one life of a broker; a closed one is used again."""
+    """The connections of one life of a broker; a closed connection is used again."""
 
     __slots__ = ("_broker", "_connections")
 

@@ -159,8 +159,8 @@ def what_is_missing(cluster: Cluster) -> str | None:
 
 
 def _missing_config(cluster: Cluster, topic: str) -> str | None:
-    """Say where the topic's config is missing, at the controller or at a broker that hosts it;
-    None if nowhere."""
+    """Return where the topic's config is missing, at the controller or at a broker that hosts the
+    topic, or None if it is not missing."""
     config, controller = cluster.configs[topic], cluster.controller
     if controller is None:
         return "no broker is the controller"

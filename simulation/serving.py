@@ -280,7 +280,7 @@ class Parked:
             each.followers.park(self)
 
     def notify(self, appended_bytes: int) -> None:
-        """Answer if there is something to read: a higher watermark alone can wait."""
+        """Answer if there is something to read. A higher watermark alone can wait."""
         if appended_bytes:
             self.wake()
 

@@ -1,6 +1,6 @@
 """One life of a simulated broker, from its start to its crash; its disk outlives it.
 
-Its parts are a broker's own, shells and machines, on the life's event loop: the controller, the
+Its shells and machines are a broker's own, and run on the life's event loop: the controller, the
 replicas and their roles, the queue of ISR proposals, the coordinators. Only what touches files and
 sockets is simulated: the logs and their store, the fetchers' loop, the requests of clients.
 """

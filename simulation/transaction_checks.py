@@ -58,8 +58,8 @@ class Tried:
         self.transactional_id = transactional_id
         self.outcome = Outcome.OPEN
         self.places: dict[int, tuple[TopicPartition, bytes, int]] = {}
-        """Its values: for each, the partition and topic id it was written to, and its offset (-1
-        if unknown)."""
+        """For each of its values, the partition and topic id to which it was written, and its
+        offset (-1 if unknown)."""
 
     def __str__(self) -> str:
         return f"transaction {self.number} of {self.transactional_id} ({self.outcome.value})"
@@ -165,7 +165,7 @@ class TransactionChecks:
             self._cluster.checks.judge("transaction", is_right, "{}: it has {}", tried, found)
 
     def _is_judged(self, name: TopicPartition, topic_id: bytes, offset: int) -> bool:
-        """Return whether a record, if it was committed, must exist, not having been deleted
+        """Return whether a record must exist if it was committed, because it has not been deleted
         since."""
         history = self._cluster.checks.history(name)
         if history.topic_id != topic_id or history.resets or history.is_forked:
@@ -186,7 +186,9 @@ class TransactionChecks:
         return seen
 
     def open_in(self, name: TopicPartition) -> str | None:
-        """Return what keeps readers of committed records from the end of a partition, or None."""
+        """Return what keeps readers of committed records from reaching the end of a partition, or
+        None.
+        """
         history = self._cluster.checks.history(name)
         if self.is_suspended or history.resets or history.is_forked or history.stored is None:
             return None

@@ -155,7 +155,9 @@ class AskGroup(NamedTuple):
 
 
 class Coordinated(NamedTuple):
-    """An error from before the coordinator's machine was asked, or the machine's answer."""
+    """The answer from the coordinator's machine, or an error that occurred before the machine was
+    asked.
+    """
 
     error_code: int
     answer: Message | None = None

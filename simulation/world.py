@@ -162,7 +162,8 @@ class World:
 class Promise(Generic[T]):
     """A value that arrives later, for one coroutine to wait for. Only the first answer counts.
 
-    An asyncio task can use it as a future of the running loop: it has what tasks use of one.
+    An asyncio task can use it as a future of the running loop, because it has those parts of a
+    future that tasks use.
     """
 
     __slots__ = ("_asyncio_future_blocking", "_error", "_waiter", "is_done", "value")

@@ -27,7 +27,7 @@ class Actor(ABC):
 
     @abstractmethod
     async def run(self) -> None:
-        """Run the client; returns when it is done, after all have been asked to stop."""
+        """Run the client; returns when it is done, after all clients have been asked to stop."""
 
     @property
     def _who(self) -> str:

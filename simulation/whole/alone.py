@@ -409,7 +409,7 @@ def run(plan: Plan) -> Outcome:
 
 
 def shrink(failed: Outcome) -> Outcome:
-    """Reduce a failing run to as few rounds as it still fails with."""
+    """Reduce a failing run to the smallest number of rounds with which it still fails."""
     smallest = failed
     for number in reversed(range(len(failed.plan.rounds))):
         rounds = smallest.plan.rounds

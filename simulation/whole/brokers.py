@@ -261,7 +261,7 @@ class SimBroker:
         return Server(BrokerConfig(properties), machine, self.session)
 
     async def _end_when_it_fails(self, life: Life, server: Server) -> None:
-        """End the process when it fails, as a process does that has no log directory left."""
+        """End the process when it fails, like a process that has no log directory left."""
         assert server.failure is not None
         await server.failure
         if not self.files.is_spoiled:
@@ -308,7 +308,7 @@ class Brokers:
         return self.by_id[broker_id]
 
     async def start(self) -> None:
-        """Start all brokers, one after another; returns when each knows every other."""
+        """Start all brokers, one after another; returns when each broker knows all others."""
         for each in self.by_id.values():
             await each.start()
         for each in self.by_id.values():

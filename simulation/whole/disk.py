@@ -142,7 +142,7 @@ class SimDisk:
 
     @property
     def is_spoiled(self) -> bool:
-        """Return whether any of it is full, broken or hanging."""
+        """Return whether any part of the disk is full, broken or hanging."""
         return bool(self._faults or self._hangs)
 
     def fault(self, path: Path) -> Fault | None:

@@ -60,7 +60,7 @@ class Disturbances:
         self._deeds = deeds
 
     def between(self, brokers: Collection[int] | None, from_ms: int, to_ms: int) -> bool:
-        """Return whether any of these brokers was disturbed then, or the link between them; None
+        """Return whether any of these brokers, or a link between them, was disturbed then; None
         stands for all brokers."""
         return any(
             each.at_ms <= to_ms

@@ -111,7 +111,7 @@ class Environment:
         self.options = options
         self.history = history
         self.grown: dict[str, int] = {}
-        """The present number of partitions of each topic that was given more."""
+        """The present number of partitions of each topic to which partitions were added."""
         self.is_stopping = False  # nothing new is written
         self.is_draining = False  # no client writes, and readers go on to the end
 

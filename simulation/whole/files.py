@@ -120,7 +120,7 @@ class SimFiles:
 
     @property
     def is_spoiled(self) -> bool:
-        """Return whether some of it is full or broken."""
+        """Return whether any part of it is full or broken."""
         return self._disk.is_spoiled
 
     def flip(
@@ -384,7 +384,9 @@ class SimFile:
         self._disk.sync(self._path, self._file())
 
     def is_cached(self, position: int, size: int) -> bool:
-        """Return whether it is cached: after a power cut nothing is, until it has been warmed."""
+        """Return whether it is cached. After a power cut, nothing is cached until it has been
+        warmed.
+        """
         return self._file().is_cached
 
     def warm(self, position: int, size: int) -> None:

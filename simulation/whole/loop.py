@@ -306,8 +306,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def world_at_us(
         self, when_us: int, callback: Callable[..., object], *args: Any
     ) -> asyncio.TimerHandle:
-        """Schedule something that no process does: it happens whichever process is killed or
-        paused."""
+        """Schedule something that belongs to no process, so that it happens whichever process is
+        killed or paused."""
         return self._call_at_us(when_us, callback, args, self.world)
 
     def _call_at_us(

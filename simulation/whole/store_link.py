@@ -2,8 +2,8 @@
 
 Messages arrive later and in order, in each direction; a cut holds them up, and when one side gives
 up, the messages under way may be lost from some message on. The server's side runs in the world's
-context, the client's in its owner's: so a message from a killed process still arrives, and no
-message arrives at that process.
+context, and the client's side in its owner's context. A message from a killed process therefore
+still arrives, but no message arrives at that process.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SLOW_SHARE = 0.02
 
 
 class Timing(NamedTuple):
-    """How long things take."""
+    """The delays of messages and servers."""
 
     least_ms: float = 0.2
     most_ms: float = 4.0
-    """The time of a message on its way."""
+    """The limits of the time that a message is on its way."""
     slow_ms: float = 60.0
-    """One message in fifty takes up to this."""
+    """One message in fifty takes up to this time."""
     lag_ms: float = 25.0
     """How far the servers, and what is read there, may be behind the server that decides."""
 

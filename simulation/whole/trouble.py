@@ -116,8 +116,8 @@ class Trouble:
                 await asyncio.sleep(_RETRY_MS / 1000)
 
     def _start_the_damaged_again(self) -> None:
-        """Kill brokers that have found a damaged log: their files read right by now, but only a
-        start finds that out."""
+        """Kill brokers that have found a damaged log, because their files read right by now, but
+        only a start finds that out."""
         for broker in self._brokers.by_id.values():
             if broker.is_serving and _has_damaged(broker):
                 broker.kill()

@@ -65,9 +65,9 @@ def _rejected(figures: Figures) -> Iterator[Concern]:
     is_one = rejected == 1
     yield Concern(
         f"{share} {'was' if is_one and not many else 'were'} rejected",
-        f"{rejected:,} of {counted(known, 'line')} {'is' if is_one else 'are'} in none of the"
+        f"{rejected:,} of {counted(known, 'line')} {'is' if is_one else 'are'} not included in the"
         f" figures below, because {'it does' if is_one else 'they do'} not clearly match a format"
-        " that barnabas formats list names",
+        " that barnabas formats list shows",
         DEAD_LETTERS,
         is_urgent=many,
         reasons=[(each.reason, each.lines) for each in figures.dead_letters],

@@ -60,7 +60,8 @@ def _rejected(figures: Figures) -> Iterator[Concern]:
     share = f"{percent(rejected, of)} of the records" if many else counted(rejected, "record")
     yield Concern(
         f"{share} {'was' if rejected == 1 and not many else 'were'} rejected",
-        f"{rejected:,} of {of:,} are in none of the figures below, because they cannot be parsed",
+        f"{rejected:,} of {of:,} are not included in the figures below, because they cannot be"
+        " parsed",
         DEAD_LETTERS,
         is_urgent=many,
         reasons=[(each.reason, each.lines) for each in letters[:MOST]],
@@ -80,8 +81,8 @@ def _raw(figures: Figures) -> Iterator[Concern]:
     )
     yield Concern(
         f"{share} no known format",
-        f"{raw:,} of {figures.lines:,} are kept as they are: without a level, a component and a"
-        " time of their own; describe them with a pattern in a file of formats",
+        f"{raw:,} of {figures.lines:,} are kept unchanged, without a level, a component and a"
+        " time of their own; describe them with a pattern in a formats file",
         FORMATS,
         is_urgent=many,
         examples=figures.raw_samples[:MOST],

@@ -33,7 +33,7 @@ function Details({ id, data }) {
     <div class="cards">
       <${Card} title="Directories">
         <${Table} caption="Directories" columns=${COLUMNS} rows=${broker.directories} keyOf=${(directory) => directory.path}
-          empty="The broker does not tell its directories." />
+          empty="The broker does not report its directories." />
       <//>
       <${Card} title="Events" width="wide" aside=${html`<a href=${link(["events"], { broker: id })}>ALL OF THIS BROKER</a>`}>
         <${EventList} events=${data.events} silent=${data.silent} empty="There are no events about this broker." />

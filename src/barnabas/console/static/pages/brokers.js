@@ -48,6 +48,6 @@ const COLUMNS = [
     cell: (broker) =>
       broker.directories.length
         ? broker.directories.map((directory) => html`<${Free} key=${directory.path} directory=${directory} />`)
-        : html`<${Known} value=${null} unknown="The broker does not tell it" />`,
+        : html`<${Known} value=${null} unknown="The broker does not report it" />`,
   },
 ];

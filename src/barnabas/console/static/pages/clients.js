@@ -116,8 +116,8 @@ function columns(data) {
     { title: "Group", sort: "group", cell: (row) => html`<${GroupLink} id=${row.group} />` },
     { title: "Partitions", sort: "partitions", isNumeric: true, isRoomy: true, cell: (row) => html`<${Parts} row=${row} />` },
     { title: "Unread", about: "Records that it has not read yet, in its partitions", isNumeric: true, cell: (row) => html`<${Known} value=${row.lag} unknown="Not counted yet" />` },
-    { title: "Quotas", about: "Those of its client ID and its host", isRoomy: true, cell: (row) => html`<${QuotasOf} row=${row} hasUserQuotas=${hasUserQuotas} error=${data.quotas_error} at=${data.quotas_at} />` },
-    { title: "Last event", about: "Of its client ID or its host", cell: (row) => html`<${LastEvent} row=${row} />` },
+    { title: "Quotas", about: "The quotas of its client ID and its host", isRoomy: true, cell: (row) => html`<${QuotasOf} row=${row} hasUserQuotas=${hasUserQuotas} error=${data.quotas_error} at=${data.quotas_at} />` },
+    { title: "Last event", about: "The last event of its client ID or its host", cell: (row) => html`<${LastEvent} row=${row} />` },
   ];
 }
 

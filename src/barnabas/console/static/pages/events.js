@@ -76,7 +76,7 @@ function Filters({ kind, topic, group, broker, all, kinds, state }) {
       value=${broker}
       onInput=${(event) => setFilters({ broker: event.target.value.replace(/\D/g, "") })}
     />
-    <label title="Each replica also repeats what the controller decided: shown only on request">
+    <label title="Each replica also repeats the controller's decisions, which are shown only on request">
       <input type="checkbox" checked=${Boolean(all)} onChange=${(event) => setFilters({ all: event.target.checked ? 1 : "" })} />
       Include routine events
     </label>

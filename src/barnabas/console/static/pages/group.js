@@ -34,13 +34,13 @@ function Details({ id, data }) {
       <${Card} title="Unread records" note="All partitions, over the last few minutes">
         <${Chart} series=${data.lag} what="Unread records" as=${format.number} />
       <//>
-      <${Card} title="Partitions" note="What it has committed, and how far that is from the end">
+      <${Card} title="Partitions" note="The offsets that the group has committed, and how far they are from the end">
         <${Table}
           caption="Partitions"
           columns=${partitionColumns(data.members)}
           rows=${data.partitions}
           keyOf=${(row) => `${row.topic}-${row.partition}`}
-          empty="It has neither committed offsets nor assigned partitions."
+          empty="The group has neither committed offsets nor assigned partitions."
         />
       <//>
       <${Card} title="Members" note=${data.group.protocol && `Assignment: ${data.group.protocol}`}>
@@ -49,7 +49,7 @@ function Details({ id, data }) {
           columns=${MEMBER_COLUMNS}
           rows=${data.members}
           keyOf=${(member) => member.id}
-          empty="It has no members now: nobody reads."
+          empty="The group has no members now, so nobody reads."
         />
       <//>
       <${Card} title="Events" aside=${html`<a href=${link(["events"], { group: id })}>ALL OF THIS GROUP</a>`}>

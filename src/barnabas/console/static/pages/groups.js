@@ -41,7 +41,7 @@ const EMPTY = html`There are no consumer groups yet. Let one read a topic:
 export function Lag({ row }) {
   if (row.lag == null) return html`<${Known} value=${null} unknown="Not counted yet" />`;
   if (row.lag_is_exact) return format.number(row.lag);
-  return html`<span title="At most this many: markers and gaps could not all be told apart">≤ ${format.number(row.lag)}</span>`;
+  return html`<span title="At most this many, because markers and gaps could not all be told apart">≤ ${format.number(row.lag)}</span>`;
 }
 
 /** Draws the age of the figures of a group. @param {{of: object}} props a row with `looked_at` */
@@ -71,7 +71,7 @@ const COLUMNS = [
   },
   {
     title: "As of",
-    about: "When these figures were read. More than 100 groups are looked at in turns",
+    about: "When these figures were read. If there are more than 100 groups, they are looked at in turns",
     isNumeric: true,
     cell: (group) => html`<${Age} of=${group} />`,
   },

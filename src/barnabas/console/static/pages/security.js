@@ -22,7 +22,7 @@ export function SecurityPage({ filters }) {
           <${Search} value=${search} label="Search users and resources" onInput=${(text) => setFilters({ search: text, page: "" })} />
         </form>
         <div class="cards">
-          <${Card} title="Access control" note="Who may do what. A rule that denies wins over one that allows.">
+          <${Card} title="Access control" note="Who may do what. A rule that denies access takes precedence over a rule that allows it.">
             <${Table}
               caption="Rules of access control"
               columns=${sort === "resource" ? BY_RESOURCE : BY_PRINCIPAL}

@@ -55,7 +55,7 @@ function Details({ name, data }) {
       <${Card} title="Records in" width="wide" note="Records appended per second, over the last minutes">
         <${Chart} series=${data.records_in} what="Records appended per second" as=${format.rate} />
       <//>
-      <${Card} title="Consumer groups" width="slim" note="Those that read it or have committed offsets in it">
+      <${Card} title="Consumer groups" width="slim" note="Groups that read the topic or have committed offsets in it">
         ${data.groups.length
           ? html`<ul class="plain">${data.groups.map((id) => html`<li key=${id}><${GroupLink} id=${id} /></li>`)}</ul>`
           : html`<div class="empty">No group reads this topic. Try one:

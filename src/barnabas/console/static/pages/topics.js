@@ -75,7 +75,7 @@ const COLUMNS = [
   },
   {
     title: "Records",
-    about: "At most this many: the offsets between the starts and the ends of the partitions",
+    about: "At most this many, counted as the offsets between the starts and the ends of the partitions",
     sort: "records",
     isNumeric: true,
     isRoomy: true,

@@ -8,7 +8,7 @@ import { BrokerLink, Heading, Known, Mark, Name, Time } from "../parts/words.js"
 
 export function TransactionsPage() {
   return html`
-    <${Heading} over="Cluster" title="Transactions" note="Of each transactional producer that the coordinators know." />
+    <${Heading} over="Cluster" title="Transactions" note="The transactions of each producer that the coordinators know." />
     <${Polled} path="api/transactions">
       ${(data) => html`<div class="card">
         <${Table}
@@ -16,7 +16,7 @@ export function TransactionsPage() {
           columns=${COLUMNS}
           rows=${data.transactions}
           keyOf=${(row) => `${row.coordinator} ${row.id}`}
-          empty="No producer has used transactions yet. One does if it has a transactional.id."
+          empty="No producer has used transactions yet. A producer uses them if it has a transactional.id."
         />
       </div>`}
     <//>

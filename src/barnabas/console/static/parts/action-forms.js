@@ -41,7 +41,7 @@ function pairs(text, mark, label) {
 
 function configs(text, label) {
   const found = pairs(text, "=", label);
-  if (new Set(found.map(([name]) => name)).size < found.length) throw new BadField(`${label}: a config is there twice.`);
+  if (new Set(found.map(([name]) => name)).size < found.length) throw new BadField(`${label}: a config is listed twice.`);
   return Object.fromEntries(found);
 }
 

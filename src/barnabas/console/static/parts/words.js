@@ -29,11 +29,11 @@ export function Mark({ tone = "", title, children }) {
 const VERDICTS = {
   "caught up": ["good", "It has read everything."],
   "catching up": ["good", "It reads faster than records arrive."],
-  steady: ["calm", "It keeps its distance to the end."],
+  steady: ["calm", "Its distance to the end stays the same."],
   unknown: ["", "There are not enough measurements yet."],
   "falling behind": ["warning", "Records arrive faster than it reads."],
-  stopped: ["bad", "Nobody reads, and records wait."],
-  stuck: ["bad", "It has members, but does not get on."],
+  stopped: ["bad", "Nobody reads, although records are waiting."],
+  stuck: ["bad", "It has members, but makes no progress."],
 };
 
 /** Draws the verdict on a group or on one of its partitions. */

@@ -113,8 +113,8 @@ class Session(MetadataStore):
         return SessionState.SUSPENDED if self._cuts else SessionState.CONNECTED
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Register a callback for two states: a session that expired later than the seam
-        promises, so that a zombie gets its chance, and a session that is reconnected."""
+        """Register a callback for two states: a session that expired, which is reported later than
+        the seam promises so that zombies can occur, and a session that is reconnected."""
         self._listeners.append(callback)
 
     async def read(self, path: str) -> Znode | None:

@@ -1,4 +1,5 @@
-"""Connections between processes: delays, cuts in one direction, resets, answers that never arrive.
+"""Connections between processes, with delays, cuts in one direction, resets, and answers that never
+arrive.
 
 A connection delivers in order and once, as TCP does. When it breaks, the requester learns that
 there will be no answer, but not whether the request arrived: it may still arrive later, after
@@ -70,7 +71,7 @@ class Network:
     def stall(self, source: int, for_ms: int) -> None:
         """Delay one of the next requests of this process on its way, and everything after it.
 
-        Only the present connections are affected: a client that gives one up and asks again is
+        Only the present connections are affected, so a client that gives one up and asks again is
         faster.
         """
         for connection in self._connections:

@@ -146,8 +146,8 @@ def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) ->
 
 
 def _draw_config_changes(random: Random, options: Options) -> Iterator[Fault]:
-    """Draw config changes if min.insync.replicas can be raised: a value below the initial one
-    would weaken the promise."""
+    """Draw config changes if min.insync.replicas can be raised. A value below the initial one would
+    weaken the promise."""
     if options.replication_factor == options.min_insync_replicas or random.random() < 0.5:
         return
     at_ms = 1000

@@ -63,8 +63,8 @@ class Round(NamedTuple):
     operations: int
     end: str
     at_change: int
-    """The change of the disk, counted from the first operation, at which a broker that ends in a
-    turn dies."""
+    """At which change of the disk, counted from the first operation, a broker that ends in a turn
+    dies."""
     damage: str
     directory: Path
     spoiled: int

@@ -116,7 +116,7 @@ class SimBroker:
         self.server: Server | None = None
         self.session: SimSession | None = None
         self.finds_ahead_ms = 0
-        """How far the calendar found by its next start is ahead of true time."""
+        """How far ahead of true time the calendar is that its next start finds."""
         self.on_start: Callable[[SimBroker], object] = _ignore
         """Called when a process begins; `on_stop`: when it begins to stop cleanly."""
         self.on_stop: Callable[[SimBroker], object] = _ignore

@@ -2,9 +2,9 @@
 
 The metadata store decides what changed, and clients see which generations there were. Each of these
 needs an event at the broker that decided it, unless that process ended before it could report it or
-never learned of its own decision. The cause of each event is compared with what the run did:
-whoever is named in it must have been disturbed, stopped or registered, or an operator must have
-asked.
+never learned of its own decision. The cause of each event is compared with what the run did: a
+broker or client named in the cause must have been disturbed, stopped or registered, or an operator
+must have asked.
 """
 
 from __future__ import annotations
@@ -403,7 +403,9 @@ class Causes:
         )
 
     def _has_asked(self, kind: str, at_ms: int, *, lasts: bool = False) -> bool:
-        """Return whether an operator asked for it; a reassignment lasts until it is complete."""
+        """Return whether an operator asked for the change. A reassignment lasts until it is
+        complete.
+        """
         return any(
             each.kind == kind and each.at_ms <= at_ms and (lasts or at_ms - each.at_ms <= _ASKED_MS)
             for each in self._deeds.deeds

@@ -17,7 +17,7 @@ from typing import Final
 OPEN_US: Final = 50
 READ_US: Final = 20
 READ_KIB_US: Final = 250
-"""Batches that are read are inspected one by one: a kibibyte has three or four headers."""
+"""Batches that are read are inspected one by one, and a kibibyte contains three or four headers."""
 COLD_US: Final = 8_000
 WRITE_US: Final = 20
 WRITE_KIB_US: Final = 4

@@ -76,12 +76,12 @@ class Change:
         self.name = name
         self.before, self.after = states
         self.version = version
-        """The partition epoch after it."""
+        """The partition epoch after the change."""
         self.at_ms = at_ms
         self.answered_ms: int | None = None
-        """When the process that committed it learned that it was decided."""
+        """When the process that committed the change learned that it was decided."""
         self.span: Span | None = None
-        """The process that committed it."""
+        """The process that committed the change."""
         self.replicas: tuple[int, ...] = ()
         self.is_deletion = False
         """Whether the topic is being deleted, so that it no longer has a leader."""
@@ -118,7 +118,7 @@ class Reported(NamedTuple):
 
 
 class Deeds(Observer):
-    """The record of a run; it only watches, and changes nothing in it."""
+    """The record of a run. It only watches the run, and changes nothing in it."""
 
     def __init__(self, loop: VirtualLoop, tree: Tree, brokers: Brokers) -> None:
         self._loop = loop

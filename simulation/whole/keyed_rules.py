@@ -34,7 +34,7 @@ class Row(NamedTuple):
 async def read_table(
     around: Environment, ends: Mapping[TopicPartition, int], *, is_committed: bool
 ) -> dict[TopicPartition, list[Row]]:
-    """Return what a new consumer is given of these partitions, up to the ends."""
+    """Return what a new consumer reads from these partitions, up to the ends."""
     given: dict[TopicPartition, list[Row]] = {name: [] for name in ends}
     deadline_ms = around.clock.monotonic_ms() + around.options.finish_ms
     async with Consumer(
@@ -68,7 +68,7 @@ def judge_table(
     *,
     is_committed: bool,
 ) -> None:
-    """Judge a compacted partition by what a consumer is given of it: rule 13."""
+    """Judge a compacted partition by what a consumer reads from it (rule 13)."""
     transactions = {writing.id: each for each in history.transactions for writing in each.writings}
     written = [each for each in history.writings.values() if each.name == name]
     found: dict[bytes, Row] = {}

@@ -79,7 +79,7 @@ class _Lane:
     __slots__ = ("busy", "executor", "waiting", "workers")
 
     def __init__(self, executor: object, workers: int) -> None:
-        self.executor = executor  # kept, for it is known by its id
+        self.executor = executor  # kept, because the object is identified by its id
         self.workers = workers
         self.busy = 0
         self.waiting: deque[tuple[asyncio.Future[Any], Callable[[], object]]] = deque()

@@ -205,7 +205,7 @@ class Network:
             self._loop.world_at_us(at_us, self._flow, end)
 
     def _flow(self, end: End) -> None:
-        """Deliver what is due of this flow."""
+        """Deliver the items of this flow that are due."""
         end.flow_is_due = False
         peer, flow, now_us = end.peer, end.flow, self._loop.now_us
         assert peer is not None

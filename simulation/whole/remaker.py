@@ -24,7 +24,7 @@ _NOISE_EVERY_S = 0.05
 
 
 class Remaker(Actor):
-    """The only user of the topic, which exists in the end."""
+    """The only user of the topic. At the end of the run, the topic exists."""
 
     def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)

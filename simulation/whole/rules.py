@@ -80,8 +80,8 @@ class Allowed(NamedTuple):
 
     is_calm: bool = False  # no faults: acks=1 loses nothing either
     lossy: Mapping[TopicPartition, str] = MappingProxyType({})
-    """Why nothing is promised there: an unclean election, or a power cut of all replicas at
-    once."""
+    """The partitions for which nothing is promised, with the reason: an unclean election, or a
+    power cut of all replicas at once."""
 
     def is_lossy(self, *topics: str) -> bool:
         return any(name.topic in topics for name in self.lossy)
@@ -178,7 +178,7 @@ def judge_sequences(tally: Tally, evidence: Evidence) -> None:
 
 
 def judge_transactions(tally: Tally, evidence: Evidence) -> None:
-    """Judge every transaction: either all of it is visible, or nothing."""
+    """Judge every transaction: it must be visible as a whole, or not at all."""
     if evidence.allowed.is_lossy(TRANSACTION_TOPIC):
         return
     for transaction in evidence.history.transactions:

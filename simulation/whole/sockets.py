@@ -138,8 +138,8 @@ class End:
         return position
 
     def close(self) -> None:
-        """Close the end, which no process then holds; what was sent still flows, and the peer
-        learns of it."""
+        """Close the end, which no process then holds. Data already sent still flows, and the peer
+        learns that the end is closed."""
         if self.is_closed:
             return
         self.is_closed = True

@@ -26,7 +26,9 @@ _SERVERS = 3
 
 
 class StoreServer:
-    """One server: the tree as far as it knows it, and the links that watch it there."""
+    """One server: the tree as far as the server knows it, and the links that watch the tree
+    there.
+    """
 
     __slots__ = ("_behind", "_touched", "_watches", "tree")
 

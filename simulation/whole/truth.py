@@ -1,7 +1,7 @@
 """The contents of a partition below its high watermark, read from the log's own bytes. Pure.
 
-Only the markers in the log determine which records are committed, and nothing that a broker keeps
-in addition to the log.
+Which records are committed is determined only by the markers in the log, and not by anything that a
+broker keeps in addition to the log.
 """
 
 from __future__ import annotations

@@ -347,7 +347,7 @@ async def _judge_wire(
     *,
     is_committed: bool,
 ) -> None:
-    """Compare what a new consumer is given of each partition with what is in the log."""
+    """Compare what a new consumer reads from each partition with what is in the log."""
     around = clients.around
     # Topics that lose records by age do so between two looks, too.
     truths = {name: truth for name, truth in truths.items() if name.topic != SHIFTING}

@@ -30,7 +30,7 @@ class ConsumerOffsets(NamedTuple):
 
 
 async def load_consumer_offsets(store: MetadataStore) -> list[ConsumerOffsets]:
-    """Return the offsets of all groups that have any, sorted by group name."""
+    """Return the offsets of all groups that have committed offsets, sorted by group name."""
     found = []
     for group_id in await children(store, _CONSUMERS):
         group = f"{_CONSUMERS}/{group_id}"

@@ -1,9 +1,9 @@
 """Defines the controller's requests to brokers, and the ISR proposals that it receives.
 
 LeaderAndIsr, UpdateMetadata and StopReplica are passed directly to the broker in the controller's
-own process. Other brokers receive them as the requests of the same names. Each one contains the
-controller's epoch, and a broker ignores a request whose epoch is older than the newest one it has
-seen.
+own process. Other brokers receive them as the requests of the same names. Each request contains the
+controller's epoch. A broker ignores a request if its epoch is older than the newest epoch that the
+broker has seen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 NO_EPOCH: Final = -1
-"""The leader epoch if a StopReplica does not contain one (before version 3, KIP-570)."""
+"""The leader epoch for a StopReplica that does not contain one (before version 3, KIP-570)."""
 
 WHILE_DELETING: Final = -2
 """The leader epoch in a StopReplica that deletes a whole topic.
@@ -26,7 +26,7 @@ It takes precedence over every other epoch.
 """
 
 LONGEST_CAUSE: Final = 200
-"""The maximum number of characters of the cause in a LeaderAndIsr."""
+"""The maximum length of the cause in a LeaderAndIsr, in characters."""
 
 _NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
@@ -42,7 +42,7 @@ class PartitionState(NamedTuple):
     topic_id: bytes
     partition: PartitionImage
     topic_config: Mapping[str, str]
-    is_new: bool  # just created, so no replica can have records
+    is_new: bool  # the partition was just created, so no replica can have records
     cause: str = ""
     """Why the controller changed the partition.
 
@@ -59,7 +59,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class UpdateMetadata(NamedTuple):
-    """Sends a broker the metadata for its clients: all live brokers, and changed topics in full."""
+    """Sends a broker the metadata for its clients: all live brokers and the changed topics."""
 
     controller_id: int
     controller_epoch: int
@@ -84,13 +84,13 @@ class UpdateMetadata(NamedTuple):
 class StopReplica(NamedTuple):
     """Tells a broker to stop hosting partitions and, if `delete` is set, to remove their records.
 
-    `leader_epochs` contains, for each partition, the epoch in which this was decided. If a broker
-    hosts the partition in a newer epoch, the request was delayed, and the broker keeps the
-    partition. A partition that is not in `leader_epochs` has NO_EPOCH.
+    `leader_epochs` contains, for each partition, the leader epoch in which the decision was made.
+    If a broker hosts the partition in a newer epoch, the request was delayed, and the broker keeps
+    the partition. A partition that is not in `leader_epochs` has NO_EPOCH.
 
-    `topic_ids` contains the ids that the topics had when this was decided, because a name may refer
-    to another topic by the time the response arrives. The ids are not sent, because the request has
-    no field for them.
+    `topic_ids` contains the ids that the topics had when the decision was made, because a name may
+    refer to another topic by the time the response arrives. The ids are not sent, because the
+    request has no field for them.
     """
 
     controller_id: int
@@ -107,7 +107,7 @@ class StopReplica(NamedTuple):
 class IsrMember(NamedTuple):
     """A member of a proposed ISR, with the epoch of its broker's registration (KIP-903).
 
-    The `broker_epoch` is -1 if it is unknown. If the broker has registered again since, it may have
+    `broker_epoch` is -1 if it is unknown. A broker that has registered again since then may have
     lost records.
     """
 
@@ -131,7 +131,7 @@ class IsrProposal(NamedTuple):
 
 
 class IsrAnswer(NamedTuple):
-    """The response to an ISR proposal: an error code or, if 0, the partition's current state."""
+    """The response to an ISR proposal: an error code, or 0 and the partition's current state."""
 
     error_code: int
     leader: int = -1

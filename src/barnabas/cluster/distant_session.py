@@ -21,7 +21,7 @@ T = TypeVar("T")
 class DistantSession(SessionStore):
     """A session that is used on the broker's loop.
 
-    The object and `session` are created on the store's loop.
+    This object and `session` are created on the store's loop.
 
     Invariant: an operation that was begun in a session fails once the session has ended, even if
     the broker has not yet been notified.
@@ -97,6 +97,6 @@ class DistantSession(SessionStore):
         self._notify()
 
     def _on_changed(self, path: str, state: SessionState) -> None:
-        self._state = state  # so that watches see it when the end of the session fires them
+        self._state = state  # callbacks fired by the end of a session see this state
         for callback in self._watches.pop(path, ()):
             callback()

@@ -3,8 +3,8 @@
 A commit takes effect immediately, and is acknowledged when it is on disk. Commits reach the disk in
 the order in which they took effect, so a commit that was visible before it was on disk can be lost
 only together with all later commits. Commits that arrive while another commit is waiting for the
-disk are all synced by the next fsync. If a write or an fsync fails, the content of the disk is
-unknown, and every later commit fails.
+disk are all synced by the next fsync. If a write or an fsync fails, it is unknown what is on disk,
+and every later commit fails.
 
 The store has its own session, which ends with `close` or with the process. More sessions can be
 created for other brokers in the same process (`session`). When the store is opened, the ephemeral
@@ -118,7 +118,7 @@ class EmbeddedStore(MetadataStore):
         return await self.commit_as(self._session_id, operations)
 
     async def commit_as(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
-        """Commit in another session than the store's own (see `session`)."""
+        """Commit in a session other than the store's own (see `session`)."""
         path = operations[0].path if operations else "/"
         self._check_session(path)
         if self._is_read_only:
@@ -174,7 +174,7 @@ class EmbeddedStore(MetadataStore):
     def _take_over(self, journal: Journal) -> None:
         self._snapshot_bytes = len(journal.snapshot or b"")
         self._replay(journal.snapshot, journal.frames)
-        journal.snapshot, journal.frames = None, []  # they are in the tree now, so free the memory
+        journal.snapshot, journal.frames = None, []  # the tree contains this data now
         # Later commits may be only in the page cache, because the process that wrote them may have
         # died before it called fsync.
         self._synced_zxid = journal.proven_zxid
@@ -265,7 +265,7 @@ class EmbeddedStore(MetadataStore):
             self._journal.replace(snapshot)
         except OSError as error:
             if is_out_of_descriptors(error):
-                return  # nothing is missing from the journals; the next commit retries
+                return  # the journals are still complete; the next commit retries
             self._failure = error
             _log.error("cannot write the metadata snapshot: %s", error)
         self._snapshot_bytes = len(snapshot)

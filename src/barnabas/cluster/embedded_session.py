@@ -1,8 +1,9 @@
 """Provides additional sessions in an embedded store, so that several brokers can share a process.
 
 A session is connected as soon as it is created. `close` and `expire` end it in the same way as a
-server ends a silent session: the ephemeral nodes are removed, and operations that were begun in the
-session no longer take effect. `reconnect` begins the next session.
+server ends the session of a client that has gone silent: the ephemeral nodes are removed, and
+operations that were begun in the session no longer take effect. `reconnect` begins the next
+session.
 """
 
 from __future__ import annotations

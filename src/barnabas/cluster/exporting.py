@@ -54,7 +54,7 @@ class Export(NamedTuple):
     tree: dict[str, dict[str, Any]]
     topics: int
     others: tuple[str, ...]
-    """The nodes that were left out because they are those of other programs."""
+    """The nodes that were left out because they belong to other programs."""
     changed: str | None
     """A node that changed again in the last pass, or None if the tree is consistent."""
 

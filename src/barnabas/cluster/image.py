@@ -104,9 +104,9 @@ class ClusterImage(NamedTuple):
     def apply(self, update: UpdateMetadata) -> ClusterImage:
         """Return the image that results from an update by a controller.
 
-        Updates from a controller that has been deposed are ignored.
+        Updates from a deposed controller are ignored.
         """
-        # A controller that was deposed may not know it yet.
+        # A deposed controller may not know yet that it has been deposed.
         if update.controller_epoch < self.controller_epoch:
             return self
         return ClusterImage(

@@ -7,8 +7,8 @@ The tree maps paths to nodes. In JSON form, it looks like this:
 
 `data` is text or null. If the data is not text, `base64` contains it instead. The only other field
 that is used is `ephemeral`. Ephemeral nodes are not imported, because their sessions have ended.
-All other nodes are imported unchanged, even if they are unknown. Data versions start from the
-beginning; nobody can notice this, because no broker of the old cluster is running.
+All other nodes are imported unchanged, even if they are unknown. Data versions start at 0 again,
+which has no effect because no broker of the old cluster is running.
 
 If the state node of a partition is missing, it is created. Its leader epoch is greater than every
 epoch in the log and never 0, because reusing an old epoch would truncate the epoch history. For the
@@ -41,7 +41,7 @@ _HAVE_ENTRIES = (
     "/config/users",
     "/config/ips",
 )
-"""Nodes that have no children after a mere start, but only after the store has been used."""
+"""Nodes that get children only when the store is used, not when a broker merely starts."""
 
 Data = dict[str, bytes | None]
 
@@ -180,7 +180,7 @@ def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: in
 
 
 def _raise_epoch(data: Data, name: TopicPartition, new_epoch: int) -> bool:
-    """Raise the state's leader epoch if the log has a newer one; return whether it was raised."""
+    """Raise the state's leader epoch if the log has a newer one. Return whether it was raised."""
     path = layout.state_path(*name)
     state = layout.decode_state(*name, data[path])
     if state.leader_epoch >= new_epoch - 1:

@@ -2,8 +2,8 @@
 
 Invariant: if a frame was appended before a `sync` that returned, the next `open` reads it back;
 every frame is read either whole or not at all. After a crash, there may be a torn frame at the end
-of the journal, which was never acknowledged and is cut off. Anything else that is unreadable has
-been damaged. It is read from another copy; if it is damaged in all copies, the store is not opened
+of the journal, which was never acknowledged and is cut off. Any other unreadable data has been
+damaged. It is read from another copy; if it is damaged in all copies, the store is not opened
 (`journal_copies`). Damaged files are saved before they are cut or replaced.
 
 A commit is on disk when it is in all copies. If the disk of a copy fails, the copy is no longer
@@ -52,7 +52,7 @@ class Journal:
         """Lock and read all copies, and repair the copies that are damaged or out of date.
 
         Raises OSError if no copy is usable, ConfigError if another process has locked the copies,
-        or CorruptData if something is damaged in every copy and the caller does not accept the loss
+        or CorruptData if data is damaged in every copy, unless the caller accepts the loss
         (`accepts_loss`).
         """
         self._files: list[JournalFile] = []
@@ -210,10 +210,12 @@ class Journal:
 
 
 def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
-    """Return the snapshot and commits of a store that may be in use; change and lock nothing.
+    """Return the snapshot and commits of a store that may be in use.
 
-    A commit that is just being appended is ignored. Raises ConfigError if there is no store,
-    CorruptData if something was destroyed, or OSError.
+    The store is neither changed nor locked.
+
+    A commit that is being appended at this moment is ignored. Raises ConfigError if there is no
+    store, CorruptData if data was destroyed, or OSError.
     """
     copies = read_copies(directories)
     if all(each.journal is None for each in copies):

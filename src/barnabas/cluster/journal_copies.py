@@ -83,7 +83,7 @@ class Merged(NamedTuple):
     proven_zxid: int
     """The last commit that is known to have been on disk at some time."""
     loss: str | None
-    """Where data was destroyed in all copies, or None if nothing was."""
+    """Where data was destroyed in all copies, or None if none was destroyed."""
 
     @property
     def end_zxid(self) -> int:
@@ -205,7 +205,7 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             for each in copies
             if each.frames.damaged_at is not None
         ]
-        # If a snapshot or the beginning of a journal is missing, this may leave no trace.
+        # A missing snapshot or a missing beginning of a journal may not be visible in any file.
         places = places or [
             f"{each.directory} lacks part of its {JOURNAL_NAME} or {SNAPSHOT_NAME}"
             for each in copies

@@ -13,11 +13,8 @@ Frames after a damaged one are read as well.
 
 The number of unsynced commits makes it possible to tell damage from a crash. A power failure may
 destroy any part of the data that was not synced, so an earlier frame may be lost while a later one
-is kept. But if a later frame proves that a missing frame was on disk, something else destroyed it.
-
-The count distinguishes a crash from damage. A power failure may lose any part of the unsynced data,
-possibly an earlier frame but not a later one. However, if a later frame proves that a missing frame
-was on disk, something else destroyed it.
+is kept. However, if a later frame proves that a missing frame was on disk, something else destroyed
+it.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from barnabas.named_tuple import NamedTuple
 _HEADER = Struct(">III")
 _EARLIER_HEADER = Struct(">II")
 _ZXID = Struct(">q")
-_CHECKED = Struct(">II")  # size of the header in bytes
+_CHECKED = Struct(">II")  # the part of the header that the checksum covers
 _IS_COUNTED = 1 << 31
 _MOST_COMMITS = 1 << 40
 

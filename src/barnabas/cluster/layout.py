@@ -64,7 +64,7 @@ BASE_PATHS = (
 """Nodes without data that every broker creates at startup if they are missing, parents first."""
 
 FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
-"""The finalized features, of which a 3.9 controller in ZooKeeper mode has none."""
+"""The finalized features. A 3.9 controller in ZooKeeper mode has none."""
 
 T = TypeVar("T")
 

@@ -5,9 +5,8 @@ that they change. If all operations are possible, the copies replace the nodes (
 the copies are dropped. It is therefore never necessary to undo a change. The journal contains the
 effects of the operations, which do not have to be checked again; a replay stages and merges them.
 
-Invariant: a commit is staged on the tree that resulted from the last commit. This module does not
-handle sessions, watches or the disk, which are the task of the stores; an owner is just a number
-here.
+Invariant: a commit is staged on the tree that resulted from the last commit. Sessions, watches and
+the disk are handled by the stores, not by this module, in which an owner is just a number.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ class Effect(NamedTuple):
 class Node:
     """A node. `children_created` counts all children ever created, for sequential names.
 
-    The count is greater if a numbered child was imported from another tree, because the next number
-    must exceed the number of that child.
+    If a numbered child was imported from another tree, the count is higher, because the next number
+    must be greater than the number of that child.
     """
 
     __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")

@@ -1,4 +1,4 @@
-"""Provides a base class for metadata stores whose session may end while the store is open."""
+"""Provides a base class for metadata stores that stay open when their session ends."""
 
 from __future__ import annotations
 

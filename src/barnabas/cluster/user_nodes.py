@@ -1,6 +1,6 @@
-"""Encodes and decodes the nodes of users, which contain quotas and SCRAM credentials.
+"""Encodes and decodes user nodes, which contain quotas and SCRAM credentials.
 
-    /config/users              {"version":1,"decoy_key":"..."}, in Kafka without data
+    /config/users              {"version":1,"decoy_key":"..."} (no data in Kafka)
     /config/users/<user>       {"version":1,"config":{"SCRAM-SHA-256":"salt=...,stored_key=..."}}
     /config/users/<default>    quotas of all other users
 
@@ -40,8 +40,7 @@ def decode_decoy_key(data: bytes | None) -> bytes | None:
 
 def encoded_user(name: str) -> str:
     """Return the name of the node for a user."""
-    # Java encodes `~` but not `*`, and Python does the opposite. Kafka encodes `*` in addition to
-    # Java.
+    # Java encodes `~` but not `*`, and Python does the opposite. Kafka also encodes `*`.
     return quote(name, safe=_AS_IT_IS).replace("*", "%2A").replace("~", "%7E")
 
 

@@ -194,7 +194,7 @@ class ZooKeeperStore(RemoteStore):
                     found.append(znode(*pair))
             except ConnectionLoss:
                 continue
-            except UnimplementedError:  # older than ZooKeeper 3.6; also ends the connection
+            except UnimplementedError:  # a server before 3.6, which also ends the connection
                 self._can_read_many = False
             except SessionExpiredError:
                 raise SessionExpired(path, "the session has expired") from None
@@ -357,7 +357,7 @@ def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
 
         /consumers and everything under it                       everyone may do everything
         /config/users, /config/brokers, the delegation tokens    only the brokers have access
-        all others                                               the brokers write, everyone reads
+        all others                                               brokers may write, anyone may read
 
     "The brokers" are all clients that connect with the same identity as the client that set the
     ACL.

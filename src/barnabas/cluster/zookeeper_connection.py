@@ -112,7 +112,7 @@ class _Reply:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads without the two that run callbacks, because our callbacks are trivial."""
+    """kazoo's thread handler without its two threads for callbacks, which are short here."""
 
     def __init__(self, host_timeout_s: float, tls: TlsSettings | None) -> None:
         """Create the handler. If TLS is requested but not possible, raises ConfigError."""
@@ -136,7 +136,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def select(
         self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
     ) -> Any:
-        """Limit the wait for a silent server, so that it delays neither the stop nor the session.
+        """Limit the wait for a silent server, so that neither `stop` nor the session is delayed.
 
         A server that is starting accepts connections and then drops them. kazoo would wait for the
         first response for the length of a whole session.
@@ -231,7 +231,7 @@ class _Watcher:
         self._on_change = on_change
 
     def __call__(self, event: Any) -> None:
-        if event.type != EventType.NONE:  # otherwise, just the connection was lost
+        if event.type != EventType.NONE:  # in all other cases, only the connection was lost
             self._inbox.put(self._on_change, self._path)
 
     def __eq__(self, other: object) -> bool:

@@ -1,9 +1,9 @@
 """Implements requests that kazoo does not have: commits bound to a session, and bulk reads.
 
 These classes have the same interface as kazoo's own requests: they are encoded by kazoo's thread
-when it sends them. At that moment, a commit checks whether its session is still the current one,
-and if not, it sends only a request without effect. The check is needed because kazoo begins a new
-session by itself, and sends the queued requests in it.
+when it sends them. At that moment, a commit checks whether its session is still the current one. If
+it is not, the commit sends only a request that has no effect. The check is needed because kazoo
+begins a new session by itself, and sends the queued requests in it.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class MultiRead:
     def deserialize(self, answer: bytes, offset: int) -> list[tuple[Any, Any]]:
         """Return two responses for each path, to be passed to `znode`.
 
-        Errors among them are not raised.
+        Responses that are errors are returned, not raised.
         """
         results: list[Any] = []
         header, offset = wire.MultiHeader.deserialize(answer, offset)
@@ -187,7 +187,7 @@ def single_reads(path: str) -> tuple[Any, Any]:
 def znode(data: Any, children: Any) -> Znode | None:
     """Build a node from its two responses.
 
-    If the node does not exist, return None; raise any other error.
+    If the node does not exist, return None. Any other error is raised.
 
     The node may have been removed after the first response.
     """

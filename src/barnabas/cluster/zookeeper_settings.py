@@ -21,10 +21,10 @@ class Settings(NamedTuple):
     session_timeout_ms: int = 18_000
     # how long the first connection may take; if None, the session timeout applies
     connection_timeout_ms: int | None = None
-    credentials: str = ""  # user:password
+    credentials: str = ""  # in the form user:password
     # whether the credentials are sent with SASL DIGEST-MD5 instead of the digest scheme
     uses_sasl: bool = False
-    is_protected: bool = False  # other clients may only read created nodes
+    is_protected: bool = False  # other clients may only read the nodes that are created
     tls: TlsSettings | None = None
 
     @property
@@ -100,7 +100,7 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
         config, "zookeeper.ssl.truststore.location", "zookeeper.ssl.truststore.type"
     )
     password = config.str("zookeeper.ssl.keystore.password")
-    is_pem = key_type == "PEM"  # a PEM store has the password of its key
+    is_pem = key_type == "PEM"  # a PEM store uses the password of its key
     versions = config.list("zookeeper.ssl.enabled.protocols")
     if not versions and config.is_set("zookeeper.ssl.protocol"):
         versions = [config.str("zookeeper.ssl.protocol")]

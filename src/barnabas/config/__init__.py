@@ -1,8 +1,8 @@
 """Defines all configs, with the same names as in Kafka, and reads their values from all sources.
 
 For each key, this package contains the type, the default, the bounds and a description (as in Kafka
-3.9 in ZooKeeper mode). If a setting is made, it takes effect, causes a warning, or is rejected; it
-is never silently ignored.
+3.9 in ZooKeeper mode). A setting takes effect, causes a warning, or is rejected; it is never
+silently ignored.
 """
 
 from barnabas.config.broker import BrokerConfig

@@ -28,7 +28,7 @@ class BrokerConfig:
 
     A dynamic config takes precedence over a property, and a dynamic config of one broker takes
     precedence over a cluster-wide one. `properties`, `per_broker` and `cluster_wide` contain the
-    values in the form in which they were set, as text. `warnings` contains a line for each property
+    values as text, in the form in which they were set. `warnings` contains a line for each property
     of Kafka that is set but has no effect in Barnabas. If such a property promises protection, it
     is rejected (SE-6).
     """
@@ -204,7 +204,7 @@ class BrokerConfig:
                 text = self._in_topic_units(key, synonym)
                 try:
                     key.parse(text)
-                except ConfigError as error:  # a topic's bounds may be narrower
+                except ConfigError as error:  # the bounds of the topic config may be narrower
                     raise ConfigError(
                         f"{synonym}={self._texts[synonym].strip()}: {error}"
                     ) from None
@@ -220,12 +220,12 @@ class BrokerConfig:
         # limit.
         return "-1" if value < 0 and key.name == "retention.ms" else f"{value * unit_ms}"
 
-    # These four methods have the names of the types that they return. Below a method with such a
-    # name, the name refers to the method, so they come at the end of the class, and `str` comes
-    # last.
+    # These four methods are named after the types that they return. In the class, everything below
+    # such a method sees the method under that name instead of the type, so the methods come at the
+    # end of the class, and `str` comes last.
 
     def list(self, name: str) -> list[str]:
-        """Return the items of a list, or of text that Kafka splits at commas: `log.dirs`."""
+        """Return the items of a list or of text that Kafka splits at commas, such as `log.dirs`."""
         value = self.value(name)
         if isinstance(value, str):
             value = [item.strip() for item in value.split(",") if item.strip()]

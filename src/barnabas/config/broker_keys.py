@@ -116,7 +116,7 @@ _COORDINATORS = (
      "How long an unused transactional id is kept."),
 )  # fmt: skip
 
-# These configs set the period over which clients are measured.
+# These configs set the period over which client usage is measured.
 _QUOTAS = (
     ("quota.window.num", "int", 11, "[1,...]",
      "Number of windows over which client quotas are measured."),

@@ -1,7 +1,7 @@
 """Lists the dynamic broker configs, and the scope of each (DynamicBrokerConfig in Kafka 3.9).
 
-    /config/brokers/<id>          of one broker: any dynamic key
-    /config/brokers/<default>     of all brokers: cluster-wide keys only
+    /config/brokers/<id>          configs of one broker; may contain any dynamic key
+    /config/brokers/<default>     configs of all brokers; may contain only cluster-wide keys
 
 In Kafka, listeners can also be added and removed while a broker runs; in Barnabas, they are
 read-only. If the authentication of a listener is changed, the change applies from the next
@@ -24,7 +24,7 @@ class Scope(Enum):
     """Lists the scopes in which a key can be changed."""
 
     READ_ONLY = "read-only"
-    PER_LISTENER = "per-listener"  # for one broker, only as `listener.name.<listener>.<key>`
+    PER_LISTENER = "per-listener"  # one broker, only as `listener.name.<listener>.<key>`
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"  # for one broker or for all
 
@@ -93,7 +93,7 @@ _THROTTLES = (
 )  # fmt: skip
 
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
-"""Never in a properties file, because reassignments set and remove them (KIP-73)."""
+"""These keys are never in a properties file, because reassignments set and remove them (KIP-73)."""
 
 
 def scope_of(name: str) -> Scope:
@@ -123,7 +123,7 @@ _PASSWORDS = (
 
 
 def is_dynamic_password(name: str) -> bool:
-    """Return whether Kafka stores this dynamic config in encrypted form, for any listener."""
+    """Return whether Kafka encrypts this dynamic config, with or without a listener prefix."""
     # Compare only the end of the name, because it may begin with `listener.name.x.` or
     # `listener.name.x.plain.`.
     return name.endswith(_PASSWORDS)

@@ -1,10 +1,10 @@
 """Reads settings from environment variables: as in Kafka's image, `KAFKA_LOG_DIRS` sets `log.dirs`.
 
 A variable is used only if there is a config for it. Many other variables start with `KAFKA_`:
-`KAFKA_BOOTSTRAP_SERVERS` for a program, settings for the scripts that start Kafka's JVM
+`KAFKA_BOOTSTRAP_SERVERS` for a client program, settings for the scripts that start Kafka's JVM
 (`KAFKA_HEAP_OPTS`), and variables that Kubernetes sets in every container if there is a service
 called kafka in the namespace, such as `KAFKA_SERVICE_HOST` and `KAFKA_PORT=tcp://10.0.0.1:9092`. A
-broker must start in spite of them, so there is only one warning for all of them.
+broker must start even if they are set, so they only cause one warning for all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _LINK: Final = r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
 """Matches a variable of a Kubernetes service or a Docker link, even if a config has that name."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
-"""Variables that describe a Kafka installation. Nobody expects a broker to use them."""
+"""Variables that describe a Kafka installation. No warning is needed for them, because nobody
+expects a broker to use them.
+"""
 
 _MOST_NAMED: Final = 20
 
@@ -32,7 +34,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
     Variables for which there is no config are ignored.
 
-    In the name of a variable, `_` is a dot, `__` is an underscore, and `___` is a hyphen.
+    In the name of a variable, `_` stands for a dot, `__` for an underscore, and `___` for a hyphen.
     """
     return {
         _config_of(variable): value

@@ -1,7 +1,7 @@
 """Lists Kafka 3.9's broker configs that have no effect in Barnabas, grouped by the reason.
 
-Their values are checked like all others, so that an invalid value is found before it matters. If
-one of them is set, there is a warning that contains the reason of its group.
+Their values are checked like those of all other configs, so that an invalid value is found before
+it matters. If one of them is set, there is a warning that contains the reason for its group.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class ConfigKey(NamedTuple):
     default: bool | int | float | str | None
     valid: str
     doc: str
-    inert: str = ""  # why it has no effect here, or empty if it has one
+    inert: str = ""  # why it has no effect here, or empty if it does
     synonyms: tuple[str, ...] = ()  # broker keys that give this topic key its default
 
     @property

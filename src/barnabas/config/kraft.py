@@ -60,7 +60,7 @@ def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str
 
 
 def check_kraft(config: BrokerConfig) -> list[str]:
-    """Return the warnings for a KRaft file.
+    """Return the warnings for a properties file for KRaft.
 
     Raises ConfigError if the cluster consists of more than this node.
 

@@ -13,7 +13,7 @@ from barnabas.errors import ConfigError
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        # The defaults of Kafka 2.3 that are different in 3.9 and that have an effect in Barnabas.
+        # The defaults of Kafka 2.3 that differ from those of 3.9 and have an effect in Barnabas.
         "kafka-2.3": MappingProxyType(
             {
                 "inter.broker.protocol.version": "2.3-IV1",

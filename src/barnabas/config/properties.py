@@ -1,10 +1,10 @@
-r"""Reads Java properties files like `java.util.Properties`:
+r"""Reads Java properties files in the same way as `java.util.Properties`:
 
     # comment          ! comment
     key=value          key:value          key value
     long = first \
            second      a line that ends in an odd number of backslashes continues
-    path=C\:\\data     \t \n \r \f \uXXXX; before any other character a backslash is dropped
+    path=C\:\\data     \t \n \r \f \uXXXX; a backslash before any other character is dropped
 
 If a key is set several times, the last value is used. Java reads properties files as Latin-1.
 Barnabas reads a file as UTF-8 if its content is valid UTF-8, because that is what editors write

@@ -2,7 +2,7 @@
 
 If one of them is set, the broker does not start (SE-6), because ignoring it would expose data that
 should be protected. The error describes an alternative. Other security settings (for example, a
-path, or a pause while no listener uses SASL) do not promise anything by themselves. They only cause
+path, or a pause when no listener uses SASL) do not promise anything by themselves. They only cause
 a warning, with the reason given in the tables of `security_keys.py`.
 """
 
@@ -36,7 +36,7 @@ _OAUTH_VALIDATION = (
     f"{_OAUTH}.OAuthBearerValidatorCallbackHandler",
     f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandler",
 )
-"""In Barnabas, the `sasl.oauthbearer` settings have the effect of these classes in Kafka."""
+"""In Barnabas, the `sasl.oauthbearer` settings do what these classes do in Kafka."""
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {

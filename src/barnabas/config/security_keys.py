@@ -2,9 +2,9 @@
 
 They are loaded when they are first needed, because a broker without security does not need them.
 
-The configs for SASL and delegation tokens are in another file (`sasl_keys.py`). So are the configs
-for access control (`authorization_keys.py`), so that the class of the authorizer can be checked
-without loading the others.
+The configs for SASL and delegation tokens are in `sasl_keys.py`. The configs for access control are
+in `authorization_keys.py`, so that the class of the authorizer can be checked without loading the
+others.
 """
 
 from __future__ import annotations

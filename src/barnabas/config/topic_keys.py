@@ -150,8 +150,8 @@ SAME_SETTING: Mapping[str, tuple[str, ...]] = {
 }
 """Groups of broker keys that set the same value in different units.
 
-The key with the highest priority comes first. The flush interval of the scheduler also sets the
-other flush interval, but not the other way round.
+The key with the highest priority comes first. The flush interval of the scheduler is not included:
+it sets the other flush interval, but not the other way round.
 """
 
 # Rules that cannot be expressed in `valid`. They are compiled when they are first needed, because
@@ -218,7 +218,7 @@ class LogConfig(NamedTuple):
     def is_compacted(self) -> bool:
         """Return whether only the last record of each key is kept.
 
-        Old records may be deleted in addition.
+        Old records may also be deleted.
         """
         return "compact" in self.cleanup_policy.split(",")
 
@@ -246,8 +246,8 @@ class LogConfig(NamedTuple):
                 f"min.compaction.lag.ms ({self.min_compaction_lag_ms}) is above "
                 f"max.compaction.lag.ms ({self.max_compaction_lag_ms}); lower the former"
             )
-        # KIP-937 replaced the old limit with two new ones. The old name sets those new limits that
-        # are not set themselves.
+        # KIP-937 replaced the old limit with two new ones. The old name sets each new limit that is
+        # not set itself.
         config = self
         difference_ms = given.get("message_timestamp_difference_max_ms")
         if isinstance(difference_ms, int):

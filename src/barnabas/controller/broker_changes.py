@@ -1,11 +1,11 @@
 """Updates leaders and ISRs after brokers have failed, started or shut down, and after a failover.
 
-When a broker fails, it leaves each ISR in which it is not the last member, and where it was the
-leader, another member leads. When a broker restarts, it is a follower until the leaders add it to
-their ISRs again. If the registration of a broker has changed, the broker has restarted, even if no
-broker noticed its absence, and may have lost records that an ISR member must have (KIP-903). In a
-controlled shutdown, leadership moves to other brokers before the broker stops, and no ISR waits for
-it.
+When a broker fails, it is removed from every ISR in which it is not the last member, and another
+member takes over each partition that it led. When a broker restarts, it is a follower until the
+leaders add it to their ISRs again. If the registration of a broker has changed, the broker has
+restarted, even if no broker noticed its absence, and may have lost records that an ISR member must
+have (KIP-903). In a controlled shutdown, leadership moves to other brokers before the broker stops,
+and no ISR waits for it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from barnabas.types import TopicPartition
 
 
 def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[int]) -> None:
-    """Elect leaders for the partitions that are affected by a change of brokers.
+    """Elect leaders for the partitions that are affected by a change of the live brokers.
 
-    The draft knows the live brokers.
+    The draft contains the current live brokers.
 
-    `gone` are the brokers whose registration has ended, `come` are the brokers that have newly
+    `gone` are the brokers whose registration has ended, `come` are the brokers that have just
     registered, and `trusted` are the brokers that no longer warn that they may have lost records.
     """
     staying = draft.electable - come
@@ -41,7 +41,7 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
             if gone:
                 partition = _fail(draft, name, partition, gone, staying)
             if partition.leader == NO_LEADER:
-                draft.lead(name)  # from the new brokers, or unclean if allowed
+                draft.lead(name)  # a new broker, or an unclean leader if allowed
             if partition.adding or partition.removing:
                 reassignment.complete(draft, name)
     for topic in draft.topics_to_go():
@@ -91,7 +91,7 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
         # failure of a broker.
         elected = elect(partition, draft.electable, draft.epoch)
         draft.change(name, elected or without(partition, broker_id, draft.epoch))
-        draft.lead(name)  # unclean, if that is allowed
+        draft.lead(name)  # this election may be unclean, if that is allowed
 
 
 def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
@@ -140,7 +140,7 @@ def _why(
     draft: Draft, partition: PartitionImage, gone: Set[int], come: Set[int], trusted: Set[int]
 ) -> str:
     """Return which brokers of the partition are gone or, if none are, which brokers have registered
-    or can be trusted again. The result is empty if this affects none of the replicas.
+    or can be trusted again. The result is empty if none of the replicas is affected.
     """
     replicas = partition.replicas
     losses = [draft.losses[each] for each in replicas if each in gone]
@@ -174,7 +174,7 @@ def _fail(
     elif gone.isdisjoint(partition.isr):
         return partition
     if partition.leader == NO_LEADER and len(partition.isr) == 1:
-        return partition  # its return was awaited, but it failed again
+        return partition  # the last ISR member has failed again
     leaving = [replica for replica in partition.isr if replica in gone]
     for replica in leader_last(partition, leaving):
         partition = without(partition, replica, draft.epoch)
@@ -185,7 +185,7 @@ def _fail(
 def _reach_again(
     draft: Draft, name: TopicPartition, partition: PartitionImage, gone: Set[int]
 ) -> PartitionImage:
-    """Return the partition without offline replicas whose brokers are gone or host them again."""
+    """Return the partition without the offline replicas that are on the brokers in `gone`."""
     if gone.isdisjoint(partition.offline_replicas):
         return partition
     offline = tuple([each for each in partition.offline_replicas if each not in gone])

@@ -1,10 +1,10 @@
 """Determines which brokers do not support the request versions that every broker has to support.
 
 The controller sends each type of request in only one version, and followers need the diverging
-epoch in Fetch responses (KIP-595). If a broker does not support one of these versions (Kafka 2.3.1
-supports none of the four), it would never be notified that it is a leader or a follower, and the
-partition would make no progress. The controller therefore excludes such a broker: it does not count
-as live until it registers again.
+epoch in Fetch responses (KIP-595). A broker that lacks one of these versions (Kafka 2.3.1 lacks all
+four of them) would never be notified that it is a leader or a follower, and the partition would
+make no progress. The controller therefore excludes such a broker: it does not count as live until
+it registers again.
 
 A broker counts as suitable until it has reported its versions, so no election has to wait for the
 report.

@@ -51,7 +51,7 @@ _TOPIC = f"{layout.TOPICS}/"
 
 
 class Controller:
-    """The controller's state machine, which makes decisions from its election until it resigns."""
+    """The state machine of one controller, from its election until it resigns."""
 
     __slots__ = (
         "_counted",
@@ -80,8 +80,8 @@ class Controller:
         """
         self._epoch_version = epoch_version
         self._settings = Settings() if settings is None else settings
-        self._leaving: dict[int, int] = {}  # brokers in shutdown, with their epochs
-        # the excluded brokers, with their epochs and the reasons
+        self._leaving: dict[int, int] = {}  # brokers that are shutting down, with epochs
+        # the excluded brokers, with their epochs and the reasons for excluding them
         self._left_out: dict[int, tuple[int, str]] = {}
         self._deleting: set[str] = set()
         self._departing: dict[TopicPartition, tuple[int, ...]] = {}
@@ -116,8 +116,8 @@ class Controller:
                 name = TopicPartition(topic.name, number)
                 broker_changes.fail_over(draft, name, doubtful)
                 draft.notify(name)
-        # A broker that was started while there was no controller must receive the topics before the
-        # brokers.
+        # A broker that was started while there was no controller must receive the topics before it
+        # receives the list of brokers.
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
@@ -205,7 +205,7 @@ class Controller:
     # --- brokers ---------------------------------------------------------------------------------
 
     def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
-        """Handle a change of live brokers: failed ones stop leading; new ones get the full state.
+        """Handle a change of live brokers: failed ones stop leading, and new ones get all state.
 
         If the registration of a broker has changed, the broker is treated as failed and then
         started. An excluded broker is not live.
@@ -325,8 +325,9 @@ class Controller:
     ) -> Decision:
         """Handle the report of a live broker that it hosts lost replicas again.
 
-        A damaged log is empty at first, and is created once another replica leads. The replicas may
-        join the ISR, and a leader is elected for each partition that was waiting for them.
+        A damaged log is replaced by an empty one, which is created once another replica leads. The
+        replicas may join the ISR, and a leader is elected for each partition that was waiting for
+        them.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -338,8 +339,8 @@ class Controller:
     def shutdown_requested(
         self, broker_id: int, broker_epoch: int = _NOT_SENT
     ) -> tuple[Decision, list[TopicPartition]]:
-        """Handle a controlled shutdown: if possible, other brokers lead, and this one leaves the
-        ISRs.
+        """Handle a controlled shutdown: move leadership to other brokers if possible, and remove
+        this broker from the ISRs.
 
         Returns the partitions that the broker still leads although they have other replicas. The
         broker is not elected again until it registers again. Raises BrokerIdNotRegistered or
@@ -435,7 +436,7 @@ class Controller:
     def reassign(
         self, requested: Mapping[TopicPartition, Sequence[int] | None]
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Move partitions to these replicas (KIP-455). For None, cancel the move."""
+        """Move partitions to these replicas (KIP-455). If None is given, cancel the move."""
         draft = self._draft()
         outcomes: dict[TopicPartition, KafkaError | None] = {}
         for name, replicas in requested.items():

@@ -22,7 +22,7 @@ _BYTES_BESIDE = 60
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
-"""Topics by name, together with their partitions. Both are in the state drafted so far."""
+"""Topics by name, together with their partitions, as drafted so far."""
 
 New = dict[TopicPartition, Container[int]]
 """For each partition, the new replicas, which cannot have any records yet."""
@@ -64,7 +64,7 @@ class Decision(NamedTuple):
     unclean_elections: int = 0
     notes: tuple[str, ...] = ()
     departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
-    """The brokers that still have to delete their logs, for partitions for which they changed."""
+    """The brokers that still have to delete their logs, for each partition whose entry changed."""
     changes: tuple[PartitionChange, ...] = ()
     losses: Mapping[int, str] = MappingProxyType({})
     """The reasons why brokers are no longer live, by broker id."""

@@ -55,11 +55,11 @@ the same StopReplica.
 
 
 class ControllerState(NamedTuple):
-    """The controller's state in addition to the image: epoch version, settings and pending work."""
+    """The controller's state that is not in the image: epoch version, settings and pending work."""
 
     epoch_version: int
     settings: Settings
-    leaving: Mapping[int, int]  # brokers in shutdown, with their broker epochs
+    leaving: Mapping[int, int]  # brokers that are shutting down, with their broker epochs
     deleting: Set[str]
     topic_versions: Mapping[str, int]
     departing: Departing
@@ -107,9 +107,9 @@ class Draft:
         )
         self.unclean_elections = 0
         self.because = ""
-        """Why the partitions that follow change.
+        """The reason for the next changes to partitions.
 
-        It is empty if the change is explained by another machine.
+        It is empty if another machine provides the reason.
         """
         self.losses: Mapping[int, str] = {}
         """The reasons why brokers are no longer live, by broker id."""
@@ -134,7 +134,10 @@ class Draft:
         return self._state.settings
 
     def topic(self, name: str) -> TopicImage | None:
-        """Return a topic from the draft, or else from the image; None if it is being deleted."""
+        """Return a topic from the draft if it is there, otherwise from the image.
+
+        The result is None if the topic is being deleted.
+        """
         if name in self._state.deleting:
             return None
         changed = self._changed.get(name)
@@ -205,7 +208,7 @@ class Draft:
     def notify(self, name: TopicPartition, new: Container[int] = ()) -> None:
         """Send LeaderAndIsr to the replicas.
 
-        Those in `new` cannot have any records of the partition yet.
+        The replicas in `new` cannot have any records of the partition yet.
         """
         self._notified[name] = None
         if new:
@@ -422,7 +425,7 @@ class Draft:
             )
 
     def _epoch_of(self, name: TopicPartition) -> int:
-        """Return the leader epoch with which a replica is stopped.
+        """Return the leader epoch for a request that stops a replica.
 
         A deletion does not increment it.
         """

@@ -66,7 +66,7 @@ def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
 
 
 def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
-    """Send these partitions to all brokers; complete moves that were waiting for a replica."""
+    """Send these partitions to all brokers, and complete moves that were waiting for a replica."""
     for name in names:
         partition = draft.get(name)
         if partition is None:
@@ -151,7 +151,11 @@ def _check_isr(draft: Draft, before: PartitionImage, broker_id: int, proposal: I
 
 
 def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> bool:
-    """Return whether the member is live in that registration and, if new, is not shutting down."""
+    """Return whether the member may be in the ISR.
+
+    Its broker must be live with the registration that was proposed. A broker that is shutting down
+    cannot become a new member.
+    """
     broker = draft.brokers.get(member.broker_id)
     # The broker is not registered, or the log directory of the replica has failed (KIP-112).
     if broker is None or member.broker_id in before.offline_replicas:

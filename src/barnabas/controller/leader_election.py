@@ -38,7 +38,7 @@ class Settings(NamedTuple):
 def succeed(
     partition: PartitionImage, leader: int, isr: tuple[int, ...], controller_epoch: int
 ) -> PartitionImage:
-    """Return the partition in a new leader epoch, with this leader (perhaps the same as before)."""
+    """Return the partition in a new leader epoch with this leader, which may be the old one."""
     # `_replace` would take three times as long, and thousands of partitions are affected when a
     # broker fails.
     return PartitionImage(
@@ -57,7 +57,10 @@ def succeed(
 def elect(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Return the partition with a new leader; None if none is needed or no replica is eligible."""
+    """Return the partition with a new leader.
+
+    The result is None if no new leader is needed or no replica is eligible.
+    """
     offline = partition.offline_replicas
     # If the leader is live and its log directory works, it remains the leader (KIP-112).
     if partition.leader in live and partition.leader not in offline:
@@ -76,7 +79,7 @@ def elect_unclean(
 ) -> PartitionImage | None:
     """Make the first live replica the leader and only ISR member (RE-11).
 
-    Return None if none is live.
+    Return None if no replica is live.
     """
     for replica in partition.replicas:
         if replica in live and replica not in partition.offline_replicas:

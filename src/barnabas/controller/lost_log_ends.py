@@ -5,10 +5,11 @@ The ISR lists the replicas that had every acknowledged record. If a broker's mac
 and says so when it registers again. From then on, until a leader has added the broker to the ISR
 again, the following rules apply:
 
-    others in the ISR      it leaves; if they are all dead, the partition waits for one of them
-    alone in the ISR       where two replicas had every committed record, all are asked for their
-                           log ends, and the largest (epoch, end offset) leads;
-                           otherwise it leads immediately, as in Kafka
+    others in the ISR      the broker leaves the ISR; if all others are dead, the partition waits
+                           for one of them
+    alone in the ISR       if at least two replicas had every committed record, all replicas are
+                           asked for their log ends, and the one with the largest (epoch, end
+                           offset) leads; otherwise, the broker leads immediately, as in Kafka
 
 The reasons for these rules are in
 docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.
@@ -73,7 +74,7 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Return whether no one leads and the last ISR member, now back, may have lost records."""
+    """Return whether there is no leader and the only ISR member, now live, may lack records."""
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
     if len(partition.isr) != 1 or len(partition.replicas) == 1:
@@ -83,7 +84,7 @@ def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -
 
 
 def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
-    """Return whether a partition in doubt must wait for the log ends of all replicas."""
+    """Return whether a partition for which `is_in_doubt` is true must wait for all log ends."""
     # If one in-sync replica is enough, acks=all does not guarantee a second copy, so there is no
     # point in asking the other replicas. If unclean elections are allowed, availability is more
     # important.
@@ -108,12 +109,12 @@ class KnownEnds:
     __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        # The leader epoch is stored as well, in which the partition has no leader. Once it has one,
-        # the logs grow and these log ends are out of date.
+        # The current leader epoch is stored as well. Once a leader has been elected, the epoch is
+        # different, and these log ends are out of date because the logs grow.
         self._ends: dict[TopicPartition, tuple[int, dict[int, LogEnd]]] = {}
 
     def add(self, draft: Draft, name: TopicPartition, reported: Mapping[int, LogEnd]) -> None:
-        """Store the log ends that these brokers reported, except those from other registrations."""
+        """Store the log ends that these brokers reported, except those from old registrations."""
         partition = draft.get(name)
         assert partition is not None
         epoch, ends = self._ends.get(name, (partition.leader_epoch, {}))

@@ -116,7 +116,7 @@ def _others(brokers: Sequence[int], first: int, distance: int) -> Iterator[int]:
 
 
 def _spread(ring: _Ring, first: int, others: Iterator[int], replication_factor: int) -> list[int]:
-    """Return the first broker and the next of the others, each in a new rack if possible."""
+    """Return the first broker and then some of the others, each in a new rack if possible."""
     rack_of = ring.rack_of
     replicas = [ring.brokers[first]]
     used = {rack_of[replicas[0]]}

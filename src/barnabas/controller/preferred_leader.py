@@ -24,7 +24,7 @@ from barnabas.types import TopicPartition
 
 
 class _Balance(NamedTuple):
-    """The number of partitions that prefer a broker as leader, and those that it does not lead."""
+    """The partitions whose preferred leader is a given broker, and those that it does not lead."""
 
     total: list[int]
     not_led: list[TopicPartition]

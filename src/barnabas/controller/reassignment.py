@@ -33,7 +33,7 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
     """Begin to move a partition to the targets. If the targets are None, cancel the current move.
 
     Raises UnknownTopicOrPartition, NoReassignmentInProgress or InvalidReplicaAssignment. In these
-    cases, the draft has not been changed.
+    cases, the draft is unchanged.
     """
     before = draft.get(name)
     if before is None:
@@ -141,7 +141,7 @@ def _begin(
 
 
 def _leader_among(draft: Draft, partition: PartitionImage, targets: tuple[int, ...]) -> int:
-    """Return the current leader if it is a live target, or else the first target that can lead."""
+    """Return the leader if it is a live target, otherwise the first target that can lead."""
     if partition.leader in targets and draft.has_leader(partition):
         return partition.leader
     for replica in targets:

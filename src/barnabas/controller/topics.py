@@ -41,17 +41,16 @@ class NewTopic(NamedTuple):
     assignment: Assignment | None = None
     configs: Mapping[str, str] = _NO_CONFIGS
     cause: str = ""
-    """Which request needs the topic. The text is part of the controller's event."""
+    """The request that needs the topic, as text for the controller's event."""
 
 
 def may_collide(name: str) -> bool:
-    """Return whether the name contains `.` or `_`, which `check_collision` compares."""
+    """Return whether the name contains `.` or `_`, so that another name may collide with it."""
     return "." in name or "_" in name
 
 
 def check_collision(name: str, existing: Iterable[str]) -> None:
-    """Raise InvalidTopic if an existing topic's name differs only in `.` instead of `_` or vice
-    versa.
+    """Raise InvalidTopic if the name differs from that of an existing topic only in `.` and `_`.
 
     Both characters become `_` in the name of a metric, so the two topics would have the same
     metrics.
@@ -68,7 +67,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
 
 
 def check_new_partitions(count: int) -> None:
-    """Raise PolicyViolation if so many partitions cannot be created at once."""
+    """Raise PolicyViolation if one request may not create this many partitions."""
     if count > MAX_NEW_PARTITIONS:
         raise PolicyViolation(
             f"{count} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed, so create "

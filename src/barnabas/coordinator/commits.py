@@ -70,7 +70,7 @@ def _check_member(group: Group, request: Commit, generation: int) -> type[KafkaE
 
 
 def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
-    """Return the topics that members read or may read.
+    """Return the topics that members are reading or might start to read.
 
     The result is None if this cannot be determined because the members are not consumers.
     """

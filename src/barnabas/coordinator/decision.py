@@ -45,7 +45,7 @@ class StateRecord(NamedTuple):
 
 
 AT_ONCE = 0
-"""The high watermark for a reply that need not wait for the log, in Barnabas or in Kafka."""
+"""The high watermark for a reply that, as in Kafka, does not have to wait for the log."""
 
 ALL_REPLICATED = 2**63 - 1
 """A high watermark above every record, used when a log is replayed or has only one replica."""

@@ -95,12 +95,12 @@ class Group:
         self.timer = Timer(group_id)
         """The timer of the current phase. All members must join or sync before it expires."""
         self.initial_until_ms: int | None = None
-        """When the initial delay ends at the latest; None if there is no delay (KIP-134)."""
+        """The latest end of the initial delay (KIP-134), or None if there is no delay."""
         self.has_newcomer = False
         self.is_stored = False
         """Whether the offsets topic contains a record for this group."""
         self.known_after = 0
-        """The high watermark at which the group's record, with the assignments, is replicated."""
+        """The high watermark at which the group's record and its assignments are replicated."""
         self.rebalance: RebalanceLog | None = None
         """The rebalance in progress.
 
@@ -248,7 +248,7 @@ class Group:
         return topics is None or topic in topics
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Return the topics to which members are subscribed; None if that cannot be determined."""
+        """Return the topics to which members are subscribed, or None if they are unknown."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         # No protocol has been chosen yet, so it is unknown which subscription of each member
@@ -275,7 +275,7 @@ class Group:
     def assignments(self) -> dict[str, bytes]:
         """Return each member's assignment.
 
-        The keys are the names that survive a change of the member id.
+        The keys are the members' names, which stay the same when a static member's id changes.
         """
         return {member.name: member.assignment for member in self.members.values()}
 

@@ -322,7 +322,7 @@ class Groups:
     # --- time ------------------------------------------------------------------------------------
 
     def on_loaded(self, now: Now) -> Decision:
-        """Finish the replay. Every member gets a full session to send its next heartbeat."""
+        """Finish the replay. Every member gets a full session timeout to send a heartbeat."""
         turn = self._turn(now)
         for group in self.groups.values():
             # KIP-389: group.max.size was lowered, so the group rebalances, and only the first

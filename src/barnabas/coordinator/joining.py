@@ -1,7 +1,7 @@
 """Handles JoinGroup: admits members, assigns their ids and decides whether the group rebalances.
 
-no member id, no instance id    version 4+ gets an id and has to rejoin with it (KIP-394)
-no member id, instance id       a static member, new, or returning to its old place (KIP-345)
+no member id, no instance id    gets an id and, from version 4, has to rejoin with it (KIP-394)
+no member id, instance id       is a static member, which may take its earlier place (KIP-345)
 a pending member id             rejoins, and becomes a member
 a known member id               rejoins, possibly with another subscription
 """

@@ -85,7 +85,7 @@ class Member:
         return self.member_id if self.instance_id is None else self.instance_id
 
     def subscription(self, protocol: str) -> bytes:
-        """Return the member's subscription for this protocol; empty if it is not supported."""
+        """Return the member's subscription for this protocol, or empty bytes if it has none."""
         return next((data for name, data in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Container[str]) -> str:

@@ -2,7 +2,7 @@
 
     key, version 1      int16 version, string group, string topic, int32 partition
     value, version 3    int16 version, int64 offset, int32 leader epoch, string metadata, int64 time
-                        (a string is its length in bytes as an int16, then UTF-8)
+                        (a string is its length in bytes as an int16, followed by UTF-8 text)
 
 All other layouts and record types are handled by `records`, which also reports the errors.
 """

@@ -1,6 +1,6 @@
 """Stores the offsets of a shard's groups: committed offsets, and offsets pending in transactions.
 
-    commit                 a record; it counts once it is in the log
+    commit                 a record, which takes effect once it is in the log
     transactional commit   a record in a transactional batch; pending until its transaction's marker
                            is in this partition, dropped if the transaction aborts
     tombstone              removes the key, however it was committed
@@ -279,7 +279,10 @@ class Offsets:
     def tombstones(
         self, group_id: str, topics: Container[str] | None = None
     ) -> tuple[StateRecord, ...]:
-        """Return tombstones for a group's committed and pending offsets, in all topics or these."""
+        """Return tombstones for a group's committed and pending offsets.
+
+        If `topics` is given, the offsets of other topics are kept.
+        """
         group = self.groups.get(group_id)
         if group is None:
             return ()

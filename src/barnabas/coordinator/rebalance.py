@@ -45,7 +45,7 @@ def begin(turn: Turn, group: Group, why: Cause) -> None:
 
 
 def note_cause(turn: Turn, group: Group, why: Cause) -> None:
-    """Add a cause to the rebalance in progress, or start a log if there is none."""
+    """Add a cause to the log of the current rebalance, which is created if there is none."""
     if group.rebalance is None:
         group.rebalance = RebalanceLog(turn.now_ms, group.generation, group.assignments())
     group.rebalance.add(why)
@@ -89,7 +89,7 @@ def _drop(turn: Turn, group: Group, member: Member) -> None:
 
 
 def complete_if_all_joined(turn: Turn, group: Group) -> None:
-    """Complete the rebalance if it has nothing left to wait for. Called after each change."""
+    """Complete the rebalance if it has nothing left to wait for. Call this after each change."""
     if (
         group.state is GroupState.PREPARING
         and group.initial_until_ms is None

@@ -38,7 +38,7 @@ class Cause(NamedTuple):
     who: str
     what: str
     advice: str = ""
-    """Advises the operator what to do about the cause. Empty if nothing is known."""
+    """Advice to the operator about this cause, or an empty string if there is none."""
     is_own_choice: bool = False
     """True if the member itself left the group, as a consumer does when it is closed."""
 

@@ -8,8 +8,8 @@
                            value: version int16 (0; 1 from Kafka 4), body; null deletes
 
 This module defines these layouts with the same notation as the messages of the wire protocol, and
-encodes and decodes them. Any bytes are decoded into a record or raise `UnknownRecordType` or
-`CorruptData`.
+encodes and decodes them. For any input, a decoder either returns a record or raises
+`UnknownRecordType` or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def encode_record(key: Message, value: Message | None) -> KeyValue:
 def _encode_offset(key: OffsetCommitKey, value: Message | None) -> KeyValue:
     """Encode an offset.
 
-    This is done by hand, because offsets are frequent, unless it has an expiry time.
+    Offsets are frequent, so they are encoded by hand, except those with an expiry time.
     """
     name = encode_offset_key(key.group, key.topic, key.partition)
     if value is None:

@@ -72,7 +72,7 @@ class Timers:
         return bool(self._heap) and self._heap[0][0] <= now_ms
 
     def next(self, now_ms: int) -> Timer | None:
-        """Return the next timer whose deadline has passed, after unsetting the timer.
+        """Unset and return the next timer whose deadline has passed.
 
         Each call handles one entry, so that the caller can stop after any number of entries. If the
         entry was stale, the result is None.

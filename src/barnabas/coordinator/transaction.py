@@ -144,7 +144,7 @@ class Transaction(NamedTuple):
         return self._replace(status=prepared, updated_ms=wall_ms)
 
     def with_fenced_producer(self, wall_ms: int) -> Transaction:
-        """Return the transaction, aborted with the next epoch, which no producer receives."""
+        """Return the transaction, aborted with the next epoch. No producer receives that epoch."""
         # KIP-98: the markers with this epoch fence the producer in every partition that it has
         # written to.
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)

@@ -125,7 +125,7 @@ def list_failed(error: KafkaError) -> ListTransactionsResponse:
 def listed_together(
     parts: Sequence[ListTransactionsResponse], state_filters: Sequence[str]
 ) -> ListTransactionsResponse:
-    """Merge the responses of all partitions into one, and add the unknown states in the filter."""
+    """Merge the responses of all partitions into one, and list the filter's unknown states."""
     names = TransactionStatus.__members__
     for part in parts:
         if part.error_code:

@@ -341,9 +341,9 @@ class Transactions:
         partitions: Sequence[TopicPartition],
         now: Now,
     ) -> Decision:
-        """Note that partitions have their marker or were deleted.
+        """Record that these partitions have received their marker or were deleted.
 
-        The last partition completes the transaction.
+        When no partition is left, the transaction is completed.
 
         This must be called exactly once for each partition, because the next transaction may have
         the same epoch.

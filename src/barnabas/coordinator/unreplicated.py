@@ -1,8 +1,8 @@
 """Remembers the previous offset of each commit that is still above the high watermark.
 
 For the coordinator's decisions, a commit is valid as soon as it is in the log. Clients that fetch
-offsets see it only when it is replicated (Kafka calls it "pending" until then). Therefore, the last
-replicated value is kept along with the newest value as long as they differ.
+offsets see it only when it is replicated (Kafka calls it "pending" until then). For this reason,
+both the last replicated value and the newest value are kept as long as they differ.
 
 Invariant: a place is in `_before` exactly while `_records` contains a record of the place at or
 above the last reported high watermark. The size of `_before` is therefore limited by the number of
@@ -23,8 +23,8 @@ Stored = tuple[int, int, str, int, int, int]
 
 The garbage collector does not track tuples of numbers and text.
 
-With instances of a class, a million offsets would stop the broker for a third of a second in each
-full collection.
+If they were instances of a class, each full collection would stop the broker for a third of a
+second when there are a million offsets.
 """
 
 LOG_OFFSET: Final = 5

@@ -3,17 +3,17 @@
 This module is pure.
 
 The future replica copies batches from the current replica, which continues to serve clients. It is
-flushed at regular intervals, so the move never has to wait long for the disk at its end. When only
-the last few batches are missing, the future replica is prepared: it is flushed and entered in the
-checkpoints of its directory. It then receives the remaining batches within a single turn of the
+flushed at regular intervals, so the move does not have to wait long for the disk at the end. When
+only the last few batches are missing, the future replica is prepared: it is flushed and entered in
+the checkpoints of its directory. It then receives the remaining batches within a single turn of the
 event loop, and replaces the current replica.
 
-    StartAt*    the current replica begins after the end of the future one
-    RaiseStart  records were deleted
-    Copy        the next batches
+    StartAt*    the current replica begins after the end of the future replica
+    RaiseStart  records were deleted from the start of the current replica
+    Copy        the future replica lacks batches
     Flush       enough was copied since the last flush
-    Prepare     it is close to the end
-    Switch      copy the rest and switch, if the rest is small; else continue
+    Prepare     only the last few batches are missing
+    Switch      the future replica is prepared
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Flush(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """This step flushes the future replica, writes its directory's checkpoints, calls
+    """This step flushes the future replica, writes its directory's checkpoints, and then calls
     `on_prepared`.
 
     If only `on_flushed` is called instead, the step is repeated.
@@ -64,14 +64,14 @@ class Prepare(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """This step copies the rest and switches.
+    """This step copies the remaining batches and replaces the current replica.
 
-    If the rest is too large for one turn, it calls `on_copied` instead.
+    If too many bytes remain for one turn, it calls `on_copied` instead.
     """
 
 
 Step = Copy | StartAt | RaiseStart | Flush | Prepare | Switch
-"""All types of steps. They are told apart only by their type."""
+"""All types of steps. They must be distinguished by their type."""
 
 
 class DirectoryMove:

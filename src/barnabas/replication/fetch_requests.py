@@ -104,7 +104,7 @@ class FetchRequests:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._entries: dict[TopicPartition, _Entry] = {}
-        self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # by name or id, as in requests
+        self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # the key is the name or id
         self._changed: dict[_Entry, None] = {}
         # partitions to be removed from the session, with their topic ids
         self._gone: dict[TopicPartition, bytes] = {}
@@ -135,8 +135,8 @@ class FetchRequests:
             entry = None
         if entry is None:
             if name in self._gone:
-                # The leader's session would treat it as the partition that it already knows, and
-                # would not send the bounds again, which this follower may have forgotten.
+                # The leader's session still contains the partition, so the leader would not send
+                # its bounds again, although this follower may have forgotten them.
                 self.reset_session()
             entry = _Entry(name, topic_id, self._limits.partition_max_bytes)
             self._entries[name] = entry
@@ -204,8 +204,8 @@ class FetchRequests:
                 request.topics = _topics(self._changed)
             if self._gone:
                 request.forgotten_topics_data = self._forgotten()
-        # This request contains both. If it fails, the session is reset, and the next request is a
-        # full one.
+        # This request contains both the changed and the removed partitions. If it fails, the
+        # session is reset, and the next request is a full one.
         self._changed.clear()
         self._gone.clear()
         self._sent_epoch = self._epoch

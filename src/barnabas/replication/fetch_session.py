@@ -41,7 +41,7 @@ _NO_REPLICA = -1
 # a session used within this time is not stale, and a session younger than this is not evicted for a
 # larger one
 _SAFE_MS = 120_000
-# on average; a reader that would exceed it gets no session
+# the limit on the average; a reader that would exceed it gets no session
 _PARTITIONS_PER_SLOT = 250
 
 Key = tuple[str | bytes, int]
@@ -90,7 +90,7 @@ class SessionPartition:
     def watch(self, place: Place) -> None:
         """Subscribe to changes of this place.
 
-        If the session has ended, do nothing. It may have ended during one of its own requests.
+        If the session has ended, which may happen during one of its own requests, do nothing.
         """
         if place is not self._place and not self._session.is_closed:
             self.unwatch()
@@ -103,7 +103,7 @@ class SessionPartition:
             self._place = None
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """If the session is the one of this replica, return the time of its last request."""
+        """Return the time of the session's last request if the session belongs to this replica."""
         session = self._session
         return session.used_ms if session.replica_id == replica_id else None
 
@@ -160,7 +160,7 @@ class FetchSession:
         self._grants: object | None = None
 
     def update(self, topics: Sequence[FetchTopic], forgotten: Sequence[ForgottenTopic]) -> None:
-        """Add or update the partitions in a request, and then remove those that it forgets."""
+        """Add or update the partitions in a request, and then remove the forgotten partitions."""
         for topic in topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for wanted in topic.partitions:
@@ -185,8 +185,8 @@ class FetchSession:
 
         The grants are None if they cannot be cached.
 
-        If one of the two has changed, or if the grants cannot be cached, all partitions are marked
-        as changed.
+        If the isolation level or the grants have changed, or if the grants cannot be cached, all
+        partitions are marked as changed.
         """
         if isolation_level != self._isolation_level or grants is not self._grants or grants is None:
             self._isolation_level = isolation_level

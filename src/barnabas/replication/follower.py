@@ -47,7 +47,7 @@ class OwnLog(Protocol):
     def latest_epoch(self) -> int: ...
 
     def epoch_end_offset(self, epoch: int, /) -> tuple[int, int]:
-        """Return the largest epoch up to this one, and its end, or (-1, -1) if there is none."""
+        """Return the largest epoch not above this one and its end, or (-1, -1) if there is none."""
         ...
 
 
@@ -82,7 +82,7 @@ class Truncate(NamedTuple):
 
     offset: int
     lost_committed: int = 0
-    """How many of the removed offsets were below the high watermark (after an unclean election)."""
+    """The number of removed offsets below the high watermark (after an unclean election)."""
 
 
 class StartAt(NamedTuple):
@@ -109,7 +109,7 @@ class Ignore(NamedTuple):
 Step = Append | Truncate | StartAt | FetchBounds | Wait | Ignore
 """All types of steps.
 
-Tell them apart only by their type: `Append()` equals `Ignore()`, and both are falsy.
+Distinguish them only by their type, because `Append()` equals `Ignore()` and both are falsy.
 """
 
 
@@ -131,7 +131,7 @@ def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Align
     if leaders.end_offset == UNKNOWN_OFFSET:
         return Aligned(min(high_watermark, end), is_final=True)  # the leader has no leader epochs
     if leaders.epoch == NO_EPOCH:
-        # or it does not send them
+        # the leader does not send leader epochs
         return Aligned(min(leaders.end_offset, end), is_final=True)
     # Find the largest epoch of this log that is not greater than the leader's. The follower may
     # lack epochs that the leader has, and may have epochs that the leader never had.
@@ -161,7 +161,7 @@ class Follower:
         self._requested: FetchFrom | None = None
 
     def on_log_moved(self, log: OwnLog) -> None:
-        """Use this log object from now on. Its content is the same."""
+        """Use this log object from now on. It has the same content as the previous one."""
         self._log = log
 
     def fetch_from(self) -> FetchFrom:
@@ -169,7 +169,7 @@ class Follower:
         log, partition = self._log, self.partition
         end = log.log_end_offset
         if end < partition.high_watermark:
-            partition.on_truncated(end)  # if it is inside a batch, the whole batch is removed
+            partition.on_truncated(end)  # truncating within a batch removes the whole batch
         epoch = log.latest_epoch
         if epoch == NO_EPOCH:
             # Keep the committed records. If their format has no leader epochs, the logs cannot be

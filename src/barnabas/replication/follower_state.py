@@ -26,13 +26,13 @@ class FollowerFetch(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """How far behind a replica was when its leader decided whether it should be in the ISR."""
+    """How far a replica lagged behind when its leader decided whether it should be in the ISR."""
 
     replica: int
     records: int
-    """The distance to the leader's log end; -1 if it has not fetched in this leader epoch."""
+    """The distance to the leader's log end, or -1 if the replica has not fetched in this epoch."""
     behind_ms: int
-    """How long ago it last had all of the leader's records; -1 if never in this epoch."""
+    """The time since the replica last had all of the leader's records, or -1 if it never had."""
     allowed_ms: int
     """The leader's `replica.lag.time.max.ms`."""
 

@@ -150,7 +150,7 @@ class Partition:
         self.controller_epoch = 0
         """The epoch of the controller that made this replica the leader or a follower."""
         self.epoch_start_offset = UNKNOWN_OFFSET
-        """The log end when this broker became the leader in this epoch; -1 for a follower."""
+        """The log end when this broker became the leader in this epoch, or -1 for a follower."""
         self.isr: tuple[int, ...] = ()
         self.maximal_isr: tuple[int, ...] = ()
         self.replicas: tuple[int, ...] = ()
@@ -160,7 +160,7 @@ class Partition:
         self._followers: dict[int, FollowerState] = {}
         self._proposed: IsrProposal | None = None
         self.lags: tuple[Lag, ...] = ()
-        """The lag of the replicas that the last proposal adds or removes, when it was made."""
+        """The lag of each replica that the last proposal adds or removes, as of that proposal."""
         self._now_ms = NEVER_MS
 
     @property
@@ -280,7 +280,7 @@ class Partition:
     # --- as the leader ---------------------------------------------------------------------------
 
     def on_appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
-        """Note that the leader's log now ends here. If there is an effect, it is an `Advance`."""
+        """Record the leader's new log end. The only possible effect is an `Advance`."""
         if not self.is_leader:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
@@ -323,7 +323,7 @@ class Partition:
     def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
         """Call this before the log grows.
 
-        It notes when the followers that have all of the log last sent a request.
+        It records when each follower that has the whole log last sent a request.
 
         `requested_at_ms` returns when the last request in a follower's fetch session arrived, if
         there is a session. These requests do not contain idle partitions but, as in Kafka, each of
@@ -416,7 +416,7 @@ class Partition:
         )
 
     def _joining(self, answered: IsrProposal) -> list[int]:
-        """Return the replicas that caught up while another proposal was pending and still are."""
+        """Return the replicas that caught up during another proposal and are still caught up."""
         refused = {member.broker_id for member in answered.isr}
         return [
             replica
@@ -457,7 +457,7 @@ class Partition:
         self._proposed = None
 
     def _advance(self) -> list[Effect]:
-        """Advance the HW to the smallest LEO of the replicas that count, if allowed (RE-4)."""
+        """Advance the HW, if allowed, to the smallest LEO of the replicas that count (RE-4)."""
         # This runs for every append and every fetch, so it makes a single pass and creates no list.
         smallest = self.log_end_offset
         for replica, follower in self._followers.items():
@@ -510,9 +510,7 @@ class Partition:
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """Return when a follower last had all of the leader's records; if never, a time
-        long ago.
-        """
+        """Return when a follower last had all of the leader's records; long ago if it never did."""
         return self._followers[replica].caught_up_at_ms
 
     def in_sync(self) -> list[InSync]:

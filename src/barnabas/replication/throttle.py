@@ -1,11 +1,11 @@
 """Measures and limits the replication rate of throttled replicas (KIP-73, RE-13).
 
 As in Kafka, the bytes are counted in up to eleven windows of one second, and the rate is their sum
-divided by the time since the oldest window started. Capacity that was not used can therefore be
-used within eleven seconds, and if the limit is exceeded, replication has to wait. The limit is
-checked before each partition: the last partition in a response may exceed it, and the next
-partitions then wait. If the limit is lower than one partition's fetch in eleven seconds, it cannot
-be enforced.
+divided by the time since the oldest window started. Unused capacity can therefore still be used
+within eleven seconds, and if the limit is exceeded, replication has to wait. The limit is checked
+before each partition: the last partition in a response may exceed it, and the next partitions then
+wait. A limit cannot be enforced if it is so low that fetching one partition once in eleven seconds
+exceeds it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import deque
 NO_LIMIT = 2**63 - 1
 _MOST_LISTS = 1_000  # the cache is cleared when it contains this many parsed lists
 
-Window = tuple[int, int]  # (when the window started in ms, its number of bytes)
+Window = tuple[int, int]  # (start of the window in ms, number of bytes)
 
 
 class Throttle:

@@ -17,7 +17,7 @@ class AppendResult(NamedTuple):
     log_start_offset: int
     size_bytes: int
     is_duplicate: bool
-    """Whether the batch was a retry that the log already contained. In this case nothing was
+    """Whether the batch was a retry that the log already contained. In that case, nothing was
     written.
     """
 

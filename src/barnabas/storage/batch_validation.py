@@ -1,11 +1,11 @@
 """Validates batches before the leader appends them.
 
-    every batch        `admit`: header and checksum; sixteen KiB pass in two microseconds
+    every batch        `admit`: header and checksum; sixteen KiB take two microseconds
     if the topic       `prepare`: keys (compacted), bounds of timestamps, another codec
     requires it
-    if the header      `prepare`: whether the records match it, and its largest timestamp
-    is in doubt        (see `records.plausibility`)
-    a coordinator's    `admit_own`: size; `admit_marker`: checksum, and that it is a marker
+    if the header      `prepare`: whether the records match the header, and its largest
+    is in doubt        timestamp (see `records.plausibility`)
+    a coordinator's    `admit_own`: the size; `admit_marker`: the checksum and the type
 
 The errors are the same as Kafka's, because clients react to specific error codes. This module
 cannot tell whether a transactional batch is part of an open transaction; if `is_transactional`
@@ -67,9 +67,12 @@ _NEWEST_MAGIC = 2
 _UNBOUNDED_MS = 9223372036854775807
 _PRODUCERS_CODEC = -1
 
-_WALKED_AT_ONCE = 4096  # records: about two milliseconds' work
-_INLINE_BYTES = 64 * 1024  # compressed on the event loop: two thread switches cost more
-_INLINE_PLAIN_BYTES = 1024 * 1024  # decompressed on the event loop, which is ten times faster
+# the number of records to check in one step, which takes about two milliseconds
+_WALKED_AT_ONCE = 4096
+# Up to this size, compression runs on the event loop, because two thread switches cost more.
+_INLINE_BYTES = 64 * 1024
+# The same limit for decompression, which is ten times faster.
+_INLINE_PLAIN_BYTES = 1024 * 1024
 
 Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
 """The type of a generator that does its work in steps.
@@ -153,7 +156,7 @@ def _target(config: LogConfig) -> tuple[int, int | None]:
 
 
 def is_transactional(records: memoryview) -> bool:
-    """Return the transaction flag of a batch without checking the rest of the batch."""
+    """Return whether a batch has the transaction flag, without checking the rest of the batch."""
     return len(records) > ATTRIBUTES_LOW_AT and bool(records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
 
 
@@ -317,7 +320,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
     try:
         try:
             plain = plain_section(records, header, min(_INLINE_PLAIN_BYTES, limits.plain_bytes))
-        except CorruptData:  # or the batch is too large for this check
+        except CorruptData:  # damaged, or too large to decompress here
             sent = yield partial(plain_section, records, header, limits.plain_bytes)
             plain, sent = sent or b"", None
         walk = Walk(header, plain, limits.rules(now_ms))

@@ -1,12 +1,12 @@
 """Chooses which logs to compact and which parts of them to clean, and builds the jobs for the
 cleaner (ST-7).
 
-    clean           cleaned by earlier passes, up to the first dirty offset, stored in
-                    `cleaner-offset-checkpoint`
-    dirty           from there on
+    clean           the part below the first dirty offset, which is stored in
+                    `cleaner-offset-checkpoint`; earlier passes have cleaned it
+    dirty           everything from the first dirty offset on
     uncleanable     the end of the dirty part: the active segment, the segment with the last
                     stable offset (so nothing above the high watermark is cleaned), the first
-                    segment younger than `min.compaction.lag.ms`, and all segments behind any of
+                    segment younger than `min.compaction.lag.ms`, and all segments after any of
                     these
 
 A log is cleaned when the ratio of dirty bytes exceeds `min.cleanable.dirty.ratio`, or when a dirty
@@ -123,7 +123,7 @@ def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
 
 
 def _is_overdue(dirty: Iterable[Segment], before_ms: int) -> bool:
-    if before_ms <= 0:  # the default lag; checking segments would open their files
+    if before_ms <= 0:  # with the default lag, do not open the files
         return False
     times = [first for each in dirty if (first := each.first_timestamp) > 0]
     return min(times, default=LONG_MAX) < before_ms
@@ -188,8 +188,10 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
 def last_records(
     producers: Iterable[tuple[int, Producer | None]], end_offset: int
 ) -> dict[int, LastRecord]:
-    """Return the last record of each producer below the offset, or None for an expired producer.
-    These records must be kept."""
+    """Return the last record of each producer whose last record is below the offset.
+
+    These records must be kept. An expired producer is passed as None and ignored.
+    """
     found = {}
     for producer_id, producer in producers:
         if producer is None:

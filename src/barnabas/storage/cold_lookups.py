@@ -46,7 +46,7 @@ class Lookup:
         self.found: Found | None = None
 
     def run(self) -> None:
-        """Run the search. This may run in a thread. Raises OSError or CorruptData."""
+        """Search the copies. This may run in a thread. Raises OSError or CorruptData."""
         try:
             self.found = self._find(self._copies)
         finally:

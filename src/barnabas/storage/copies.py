@@ -33,7 +33,7 @@ class Copy(NamedTuple):
 
 
 UNKNOWN_BOUND = 2**63 - 1
-"""Stands for the leader's high watermark if it is not known."""
+"""Used instead of the leader's high watermark if that is unknown."""
 
 
 def check_copies(

@@ -3,18 +3,18 @@
     .lock                               held while a broker runs on it
     meta.properties                     version=0, broker.id, cluster.id
     .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}; only after a clean stop
-    .barnabas_boot                      the machine's boot that wrote here last; in a cluster only
+    .barnabas_boot                      the id of the machine's last boot (only in a cluster)
     .barnabas_clock                     the newest wall time that could be trusted (`seen_time`)
     recovery-point-offset-checkpoint    the offset below which each partition is certainly on disk
     replication-offset-checkpoint       high watermarks
-    log-start-offset-checkpoint         the start of each partition, if not its first segment's
+    log-start-offset-checkpoint         log starts that are not the start of the first segment
     .barnabas_pulse                     written periodically in a cluster, to notice a hung disk
     .barnabas_topic_ids                 the topic ids of the newest partitions
     .barnabas_moves                     the partitions that are being moved here
     cleaner-offset-checkpoint           the offset below which each compacted partition is clean
     <topic>-<partition>/                a replica
     <topic>-<partition>.<32 hex>-delete/     a deleted replica that is about to be removed
-    <topic>-<partition>.<32 hex>-stray/      a replica of a namesake topic: kept, never opened
+    <topic>-<partition>.<32 hex>-stray/      a replica of another topic of that name (unused)
     <topic>-<partition>.<32 hex>-future/     a replica moving here from another directory
 
 Invariant: the clean shutdown marker exists only while the directory has not changed since the
@@ -232,7 +232,7 @@ class LogDirectory:
             return True
 
     def note_boot(self, boot_id: bytes) -> None:
-        """Store the id of the machine's current boot, which `may_have_lost` compares."""
+        """Store the id of the machine's current boot, so that `may_have_lost` can compare it."""
         self._files.write(self.path / _BOOT, boot_id)
 
     def release(self) -> None:
@@ -265,8 +265,8 @@ class LogDirectory:
         return topic_partition in self._written.get(name, ())
 
     def checkpoint_offset(self, name: str, topic_partition: TopicPartition) -> int:
-        """Return the partition's offset in the checkpoint as last read or written; 0 if it has no
-        entry.
+        """Return the partition's offset in the checkpoint that was last read or written, or 0 if
+        the partition has no entry.
         """
         return self._written.get(name, {}).get(topic_partition, 0)
 
@@ -323,10 +323,9 @@ class LogDirectory:
         ]
 
     def future_path(self, topic_partition: TopicPartition, unique: bytes) -> Path:
-        """Return the path that Kafka would use for a replica that is moved to this directory;
-        `unique` has 16 bytes.
+        """Return the path that Kafka would use for a replica that is moved to this directory.
 
-        The name may be too long for the file system, which `future_name_fits` checks.
+        `unique` has 16 bytes. The name may be too long for the file system; see `future_name_fits`.
         """
         return self.path / f"{topic_partition}.{unique.hex()}{_FUTURE_SUFFIX}"
 

@@ -90,8 +90,8 @@ class Durability:
         self._segments = segments
         self._epochs = epochs
         self._health = health
-        # A flag would not do, because the directory may change again while a sync is in progress.
-        # So count the changes.
+        # The changes are counted, because the directory may change again while a sync is in
+        # progress, which a flag would not show.
         self._names, self._names_synced = 1, 0
         self._truncations = self._replacements = 0
         self._begin_offset = 0
@@ -115,7 +115,7 @@ class Durability:
         self._begin_offset = offset
 
     def on_segments_replaced(self) -> None:
-        """Record that one segment has replaced others. It is durable, but its name is not."""
+        """Record that a segment replaced others. Its content is durable, but its name is not."""
         self._replacements += 1
         self._names += 1
 
@@ -265,7 +265,7 @@ class Durability:
             # The directory of the partition may itself be new or renamed.
             self._files.sync(directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
-        # otherwise, the loop might truncate the log between the check and the update
+        # Without the lock, the event loop might truncate the log between the check and the update.
         with self._counting:
             if not self._was_cut(unsynced):
                 self._snapshot_synced = max(self._snapshot_synced, unsynced.snapshot_offset)

@@ -67,7 +67,7 @@ class LeaderEpochs:
         # written may still be lost in a power failure until the directory has been synced.
         self._version = 1
         self._written_version = self._saved_version = 0 if is_lost else 1
-        # held by threads that save: the latest version must win
+        # held during a save, so that the latest version is kept
         self._writing = threading.Lock()
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
         """The newest epoch, or -1 if there are no epochs."""
@@ -89,7 +89,7 @@ class LeaderEpochs:
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
         # Remove epochs that have no records, or whose records are not committed, so that both
-        # columns keep increasing.
+        # epochs and offsets keep increasing.
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))

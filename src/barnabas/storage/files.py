@@ -55,7 +55,7 @@ class File(SharedFile, Protocol):
         ...
 
     def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
-        """Write all buffers one after another, starting at `position`. Otherwise the same as
+        """Write all buffers one after another, starting at `position`. Errors are the same as in
         `write`.
         """
         ...
@@ -89,8 +89,8 @@ class Files(Protocol):
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
-        """Write a small file, not atomically. With `sync`, the content is durable, but the file
-        name may not be.
+        """Write a small file. The write is not atomic. With `sync`, the content is durable, but the
+        file name may not be.
         """
         ...
 
@@ -159,7 +159,7 @@ class OsFile:
             os.close(self._descriptor)
 
     def __del__(self) -> None:
-        # Releasing too seldom is a bug, but it must not exhaust the file descriptors.
+        # A missing call of `release` is a bug, but it must not exhaust the file descriptors.
         if self._holders > 0:
             self._holders = 0
             os.close(self._descriptor)

@@ -2,15 +2,14 @@
 (KIP-113).
 
     <target>/<topic>-<partition>.<32 hex>-future/    the future replica, which gets the batches
-    <target>/.barnabas_moves                         durably lists the partition from the start on
+    <target>/.barnabas_moves                         lists the partition during the whole move
     <source>/<topic>-<partition>/                    the current replica, which is served
 
 When the future replica contains every batch, it is renamed to the plain name and replaces the
 current replica. When that rename is durable, the current replica is renamed to a name that ends in
 `-delete`. Between the two renames, and also if the broker crashes between them, both directories
-contain a replica with the plain name. The valid one is the one in the directory whose
-`.barnabas_moves` file lists the partition. Without these rules, a crash could lose the replica or
-leave two of them.
+contain a replica with the plain name. The valid replica is in the directory whose `.barnabas_moves`
+file lists the partition. Without these rules, a crash could lose the replica or leave two of them.
 
 If a future replica is found at startup, the move is continued. A future replica is only a copy, so
 it can be deleted if it is damaged or the move is abandoned.
@@ -265,7 +264,7 @@ class FutureLogs:
 
         start = Start(is_clean=True, log_start_offset=new.begin_offset)
         future = open_log(self._files, new.path, new.name, log.config, start)
-        future.first_dirty_offset = max(log.first_dirty_offset, 0)  # not from the checkpoint
+        future.first_dirty_offset = max(log.first_dirty_offset, 0)  # the checkpoint is not read
         self._logs[new.name], self._homes[new.name] = future, new.directory
 
     def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:
@@ -275,7 +274,7 @@ class FutureLogs:
         future = self._logs.get(name)
         if future is None or (future.log_end_offset <= offset and not is_all):
             return
-        with suppress(OSError):  # the log has failed, and the move will find that out
+        with suppress(OSError):  # the log has failed, which the move will detect
             if is_all:
                 future.start_at(offset, settles=False)
             else:
@@ -384,7 +383,7 @@ class FutureLogs:
         with self._noting:
             # Replace the file only if the names have changed.
             if names == self._moves.get(directory, set()):
-                return  # or its directory has failed
+                return  # there is nothing to write
             try:
                 if names:
                     entries = ((name.topic, name.partition) for name in sorted(names))

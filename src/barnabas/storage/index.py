@@ -5,9 +5,9 @@ offsets.
     .timeindex  timestamp int64 | relative offset int32        12 bytes, entry i at byte 12i
 
 An offset entry means that the batch with this *last* offset begins at that position. A time entry
-means that no record before the batch that ends with that offset is younger than that timestamp. In
-both indexes, the first column is strictly increasing, so a lookup finds the greatest entry at or
-below the target (ST-3); the log is scanned from that position.
+contains the last offset of a batch and a timestamp: no record before that batch is newer than the
+timestamp. In both indexes, the first column is strictly increasing, so a lookup finds the greatest
+entry at or below the target (ST-3); the log is scanned from that position.
 
 A lookup in a full segment needs about ten small reads. However, nearly every reader is either at
 the end of the log, where the entries are still in memory, or continues where an earlier read has
@@ -44,7 +44,7 @@ class SparseIndex(EntryFile):
     def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
         super().__init__(files, path, entry, stored)
         self._last: IndexEntry | None = None  # cached because every append reads it
-        self._page = b""  # entries from number `_page_at` on; all are in the file
+        self._page = b""  # stored entries, starting with entry `_page_at`
         self._page_at = 0
 
     def __getitem__(self, i: int) -> IndexEntry:
@@ -117,7 +117,7 @@ class SparseIndex(EntryFile):
         return end - 1, self._stored
 
     def _keep_page(self, begin: int, end: int) -> None:
-        self._page = b""  # if the file was truncated
+        self._page = b""  # in case `raw` fails because the file was truncated
         self._page, self._page_at = self.raw(begin, end - begin), begin
 
     def _floor_in(self, entries: bytes | bytearray, target: int, column: int) -> IndexEntry | None:

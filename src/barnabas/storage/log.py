@@ -203,7 +203,7 @@ class Log:
         return result
 
     def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a batch that was built by a coordinator on this broker. Otherwise the same as
+        """Append a batch that was built by a coordinator on this broker, in the same way as
         `append`.
 
         If the batch has a producer id, it is part of that producer's transaction. It has no
@@ -222,7 +222,7 @@ class Log:
         return result
 
     def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a transaction marker that was sent by its coordinator. Otherwise the same as
+        """Append a transaction marker that was sent by its coordinator, in the same way as
         `append`.
 
         Raises InvalidProducerEpoch if a newer producer has written to this log, or
@@ -445,8 +445,9 @@ class Log:
     def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> Removal:
         """Remove the segments beyond the topic's retention (ST-6), and return what was removed.
 
-        Age is measured at `wall_ms`, and ignored if that is None because the time is unknown. Their
-        files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
+        The age is measured at `wall_ms`. It is ignored if `wall_ms` is None because the time is
+        unknown. The segments' files are renamed, and `remove_discarded` removes them after
+        `file.delete.delay.ms`.
         """
         self.producer_state.producers.stable_below(
             high_watermark
@@ -515,9 +516,9 @@ class Log:
         return bool(self._segments.discards)
 
     def remove_discarded(self, now_ms: int) -> int:
-        """Remove files discarded long enough ago; return their number. Can run in a thread."""
+        """Remove the discarded files that are due; return how many. This may run in a thread."""
         if self.health.is_abandoned:
-            return 0  # these names may belong to another log's files
+            return 0  # another log may now have files with these names
         return self._segments.discards.remove_due(now_ms)
 
     def finish_swap(self, now_ms: int) -> bool:
@@ -558,13 +559,16 @@ class Log:
             self._durability.sync(self._durability.take(self.log_end_offset))
 
     def take_flush(self) -> Callable[[], None]:
-        """Return a function, which may run in a thread, that makes the current log durable."""
+        """Return a function that makes the current log durable. It may run in a thread."""
         self.write_staged()
         durability = self._durability
         return partial(durability.sync, durability.take(self.log_end_offset, is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
-        """Return functions that make the rolled segments durable, in this order, in any thread."""
+        """Return functions that make the rolled segments durable.
+
+        They must be called in this order, but may run in any thread.
+        """
         calls = self.producer_state.writing()
         unsynced = self._durability.take_rolled()
         if unsynced is not None:
@@ -572,7 +576,9 @@ class Log:
         return calls
 
     def close(self) -> None:
-        """Close cleanly, leaving the same files as Kafka: the next start need not scan the log."""
+        """Close the log cleanly, with the same files as in Kafka, so that the next start need not
+        scan it.
+        """
         with self._failing():
             self.swaps.undo()
             self._segments.active.write_out()

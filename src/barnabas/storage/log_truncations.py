@@ -4,7 +4,7 @@ When a follower's logs have diverged, it truncates them on the event loop by cal
 every partition in a response. The other steps are slow or have to wait for the disk, so they are
 done for all of these logs together:
 
-    begin    the log ends at its new end immediately, even for readers
+    begin    on the loop: moves the log end immediately, even for readers
     learn    on the loop, in steps: reads the log to find the producers at the new end
     settle   in a thread: cuts and syncs the files, and lowers the checkpoints that exceed the logs,
              once for each directory
@@ -52,7 +52,7 @@ class LogTruncations:
         self._logs[name].settle()
 
     def start_at(self, name: TopicPartition, offset: int) -> None:
-        """Empty a log and restart it at an offset. Otherwise the same as `truncate`."""
+        """Empty a log and restart it at an offset, in the same way as `truncate`."""
         self.begin_start_at(name, offset)
         self._logs[name].settle()
 
@@ -64,7 +64,7 @@ class LogTruncations:
         self._lower_checkpoints(name)
 
     def begin_start_at(self, name: TopicPartition, offset: int) -> None:
-        """Empty a log and restart it at an offset. Otherwise the same as `begin`."""
+        """Empty a log and restart it at an offset, in the same way as `begin`."""
         self._logs[name].start_at(offset, settles=False)
         # The future replica contains only records that the current one has lost, so remove all of
         # them.

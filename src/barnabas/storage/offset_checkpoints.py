@@ -1,7 +1,7 @@
 """Writes the offset checkpoints of all log directories.
 
     recovery-point-offset-checkpoint    the offset from which a start after a crash has to scan
-    log-start-offset-checkpoint         the offset where the log begins, if not its first segment's
+    log-start-offset-checkpoint         the log start, if it is not the start of the first segment
     replication-offset-checkpoint       the high watermark
 
 The files in a directory list all logs in that directory, including those that are being moved to it
@@ -113,7 +113,7 @@ class OffsetCheckpoints:
         log = self._futures.get(name) if is_future else self._logs.get(name)
         if file == HIGH_WATERMARKS:
             high_watermark = self.high_watermarks.get(name)
-            # A future replica has the same high watermark as the current one, but not above its own
+            # A future replica has the same high watermark as the current one, limited to its own
             # log end.
             if not is_future or high_watermark is None or log is None:
                 return high_watermark

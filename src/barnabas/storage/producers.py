@@ -161,7 +161,7 @@ class Producers:
         return None if state is None else _decode(state)
 
     def states(self) -> list[bytes]:
-        """Return the current state of each producer. Each one begins with the producer's row in a
+        """Return the current state of each producer. Each state begins with the producer's row in a
         snapshot.
         """
         return list(self._states.values())
@@ -347,8 +347,8 @@ class Producers:
             pass
 
     def expiring(self, before_ms: int) -> Iterator[None]:
-        """Do the same as `expire`, but in steps of one millisecond, between which producers can
-        write.
+        """Do the same as `expire`, but in steps of one millisecond, so that producers can write in
+        between.
         """
         states = self._states
         ids = list(states)

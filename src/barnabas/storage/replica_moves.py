@@ -1,7 +1,8 @@
 """Moves replicas of a store between its log directories (KIP-113).
 
 `future_logs` manages the files, and changes them in an order that survives a crash. This module
-replaces the current replica by the future replica and updates the checkpoints of both directories.
+replaces the current replica with the future replica and updates the checkpoints of both
+directories.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class ReplicaMoves:
         self._futures.cut(name, offset, self._checkpoints.lower)
 
     def promote(self, name: TopicPartition) -> Log:
-        """Replace a log by its future replica, which must be complete, and return that replica.
+        """Replace a log with its future replica, which must be complete, and return that replica.
 
         When the new name is durable, call `FutureLogs.leave` and then `complete`. If this raises
         DirectoryError, the current replica is still in use.

@@ -1,5 +1,5 @@
-"""Removes the oldest segments of a log because of the log start offset, the log's size or their age
-(ST-6).
+"""Removes the oldest segments of a log because of the log start offset, the size of the log or the
+age of the segments (ST-6).
 
 Segments are removed as a whole, starting with the oldest, and only below the high watermark,
 because the log start must never be above it. The active segment can be removed as well, but the log
@@ -76,7 +76,7 @@ class Retention:
             following = segments[i + 1] if i + 1 < len(segments) else None
             end_offset = following.base_offset if following else bounds.log_end_offset
             # Keep all records above the high watermark, because the log start must not exceed it.
-            # Keep an empty active segment, because rolling would only replace it by another empty
+            # Keep an empty active segment, because rolling would only replace it with another empty
             # one.
             if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
                 break

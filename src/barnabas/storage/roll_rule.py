@@ -3,8 +3,9 @@
     size     the batch would take the segment beyond `segment.bytes`
     indexes  an index is full (`segment.index.bytes`), or the offset is too far from the segment's
              base
-    age      the records would span more than `segment.ms`, less at most `segment.jitter.ms`; in a
-             compacted log, more than `max.compaction.lag.ms` if that is less (KIP-354)
+    age      the records would span more than `segment.ms` minus a jitter of at most
+             `segment.jitter.ms` or, in a compacted log, more than `max.compaction.lag.ms` if that
+             is less (KIP-354)
 
 `Log.roll` rolls the segment. A compacted log without new records rolls by the clock (`is_overdue`),
 because the active segment is never cleaned.
@@ -73,7 +74,7 @@ class RollRule(NamedTuple):
         # `log.roll.jitter.ms=0` is the default.
         if not self.segment_jitter_ms:
             return waited_ms > self.segment_ms
-        # The jitter prevents the partitions of a topic from rolling and flushing all at the same
+        # The jitter prevents the partitions of a topic from all rolling and flushing at the same
         # time. A hash of the name serves this purpose as well as a random number does, but can be
         # reproduced.
         name = f"{segment.directory.name}/{segment.base_offset}"

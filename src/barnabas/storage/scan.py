@@ -10,8 +10,8 @@ batch is therefore unpacked in one call, and more is done only if necessary, suc
 entry, a new epoch or a marker. Only the last data batches of a producer matter, so the others are
 not applied.
 
-    window   a block of the file, in which whole batches of the current format are taken one by one
-    slowly   all other batches: larger than a window, of an old format, or damaged
+    window   a block of the file; it is scanned for whole batches in the current format
+    slowly   for all other batches: larger than a window, in an old format, or damaged
 """
 
 from __future__ import annotations

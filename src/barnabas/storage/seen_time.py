@@ -31,7 +31,7 @@ def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
         try:
             text = files.read(each / FILE_NAME)
         except OSError:
-            continue  # new or broken; opening its logs will tell
+            continue  # a new or a failed directory, which opening its logs will show
         if text.isdigit() and len(text) <= _MOST_DIGITS:
             found.append(int(text))
         else:

@@ -171,7 +171,8 @@ class Segment:
         An index entry is due once per interval. An OSError leaves the segment unchanged.
         """
         if self._file is None:
-            # open it while failure is safe: a staged batch must be written
+            # Open the file now, because a failure is still harmless. Once a batch is staged, it
+            # must be written.
             self.open_file()
         position = self.size_bytes
         size = len(batch)
@@ -252,7 +253,7 @@ class Segment:
 
     def learn_from(self, copy: Segment) -> None:
         """Copy the largest timestamp from a copy of this segment that a thread has read."""
-        # An append may since have set it from more batches than the copy has.
+        # In the meantime, an append may have set it, based on more batches than the copy contains.
         if self._max_timestamp is None and copy._max_timestamp is not None:
             self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
 
@@ -264,7 +265,7 @@ class Segment:
     # --- find ------------------------------------------------------------------------------------
 
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
-        """Yield the batches between `position` and `end`, both batch boundaries.
+        """Yield the batches between `position` and `end`, which must both be batch boundaries.
 
         Raises DamagedBatch. The length of a batch is not covered by a checksum. If a damaged length
         is too large, the search must not simply end, because the reader would then continue in the
@@ -297,12 +298,13 @@ class Segment:
     def headers_in_order(
         self, entry: tuple[int, int] | None, bound: int, end: int | None = None
     ) -> Iterator[Located]:
-        """Yield batches from an index entry on (None: all batches), if their offsets are possible.
+        """Yield batches whose offsets are possible, starting at an index entry or, if None, at the
+        first batch.
 
-        Nor does any checksum cover a base offset. Compaction leaves gaps, but batches never
-        overlap. A batch after a gap is therefore accepted if it is consistent with the next batch
-        or, at the end, with the `bound` above all offsets in the segment. Otherwise the batch is
-        damaged, which raises DamagedBatch.
+        The base offset of a batch is not covered by a checksum either. Compaction leaves gaps, but
+        batches never overlap. A batch after a gap is therefore accepted if it is consistent with
+        the next batch or, at the end, with the `bound` above all offsets in the segment. Otherwise,
+        the batch is damaged, and DamagedBatch is raised.
         """
         expected: int | None = self.base_offset
         indexed, position = _NO_OFFSET, 0
@@ -355,7 +357,8 @@ class Segment:
         )
 
     def locate(self, offset: int, bound: int = _MAX_OFFSET) -> int | None:
-        """Find the position of the first batch ending at or after `offset`; None if there is none.
+        """Return the position of the first batch that ends at or after `offset`, or None if there
+        is none.
 
         `bound` must be above all offsets in the segment. Raises DamagedBatch if an earlier batch is
         damaged.
@@ -395,7 +398,7 @@ class Segment:
         return None
 
     def end_offset(self) -> int:
-        """Return the offset after the last record; for an empty segment, the base offset."""
+        """Return the offset after the last record or, if the segment is empty, the base offset."""
         entry = self.offset_index.last
         end_offset = self.base_offset
         for found in self.headers(entry[1] if entry else 0):
@@ -560,7 +563,7 @@ class Segment:
             self.aborted.path = self.path(ABORTED_INDEX_SUFFIX)
 
     def release(self) -> None:
-        """Close the descriptors, except those of slices. The next use reopens the files."""
+        """Close the descriptors that no slice uses. The files are reopened when needed."""
         self._marks = {}
         if self._file is not None:
             self._file.release()

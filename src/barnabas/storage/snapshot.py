@@ -5,7 +5,7 @@
     14 last offset int64        22 offset delta int32     26 timestamp int64
     34 coordinator epoch int32  38 transaction's first offset int64        (-1: none)
 
-As in Kafka, only the last of the five batches is stored. A snapshot is written in place and not
+As in Kafka, only the last of the five batches is stored. A snapshot is written in place, not
 atomically. If the file is torn, its checksum is wrong, and an earlier snapshot or the log is used
 instead.
 """

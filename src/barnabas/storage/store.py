@@ -147,9 +147,10 @@ class LogStore:
         """Lock the directories and open the logs in them. After a crash, the logs are recovered.
 
         All logs start with `config`, the configuration of the broker; the topics' configurations
-        are set later. If a directory cannot be used but another one can, the first is skipped and
-        one line is logged. Raises ConfigError, whose one-line message explains what to do, or
-        LoadingStopped. In both cases, everything is released, and no directory is marked as clean.
+        are set later. A directory that cannot be used is skipped with one line in the broker's log,
+        provided that another directory can be used. Raises ConfigError, whose one-line message
+        explains what to do, or LoadingStopped. In both cases, everything is released, and no
+        directory is marked as clean.
         """
         try:
             for path in directories:

@@ -5,9 +5,9 @@
                  | last stable offset int64                                  34 bytes an entry
 
 For each ABORT marker, the index of its segment contains an entry. `last offset` is the offset of
-the marker, so its values increase. `last stable offset` is the log's last stable offset after this
-transaction had ended. A read_committed consumer receives the transactions that overlap the range it
-reads, and skips their batches. The file is created when the first entry is added.
+the marker, so its values increase. `last stable offset` is the log's last stable offset after the
+end of this transaction. A read_committed consumer receives the transactions that overlap the range
+it reads, and skips their batches. The file is created when the first entry is added.
 
 A record is stable if its offset is below the high watermark and below the first offset of every
 transaction that is still open. A transaction whose marker is not below the high watermark counts as

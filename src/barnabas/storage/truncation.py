@@ -3,16 +3,16 @@
 The event loop moves the log end immediately, even for readers. It renames files but does not
 shorten any. The remaining steps may run in a thread, in this order:
 
-    1   the directory is synced, which makes renames and removals durable. Only then may the last
-        segment be cut: it then looks whole, which would hide that any segments that reappear
-        behind it have another history
-    2   the log file is cut and synced: records that were cut off must not reappear behind the next
-        records to be written; their checksums are valid, and no other replica has them there
-    3   the note of gaps is written, and the epochs of a log that was emptied
-    4   the checkpoints that now exceed the log are written (`before_writes`)
+    1   the directory is synced, which makes renames and removals durable. The last segment may be
+        cut only after that. A segment that was cut looks whole, so if removed segments reappeared
+        behind it, nothing would show that they belong to another history
+    2   the log file is cut and synced. Otherwise, the removed records might reappear after the
+        records that are written next. Their checksums are valid, but no other replica has them
+    3   the record of gaps is written and, if the log was emptied, the file of its epochs
+    4   the checkpoints that are now above the log end are written (`before_writes`)
 
-If a crash occurs before all steps are complete, the log is either not truncated, or completely
-truncated, or ends at a hole. A write to the log has to wait for all of these steps; see
+If a crash occurs before all steps are complete, the log is not truncated, is completely truncated,
+or ends at a hole. A write to the log has to wait for all of these steps; see
 `Log.write_staged`. `Cut` represents one truncation, and `Truncation` tracks all truncations of a
 log.
 """
@@ -58,7 +58,7 @@ class Cut:
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._directory = directory
-        self._settling = threading.Lock()  # held by the thread or loop that settles
+        self._settling = threading.Lock()  # held while `settle` runs, on the loop or in a thread
         self._is_durable = False
         self._names = 0  # the number of changed names
         self._ends_at: tuple[Path, int] | None = None
@@ -67,7 +67,7 @@ class Cut:
         self.epochs: LeaderEpochs | None = None
         """The epochs, if all of them were removed and the file has to be written."""
         self.replay: Callable[[], Generator[None, None, Producers]] | None = None
-        """Finds the producers at the new log end. None if this is not necessary."""
+        """A function that finds the producers at the new log end, or None if it is not needed."""
         self._replaying: Generator[None, None, Producers] | None = None
         self.producers: Producers | None = None
         """The producers at the new log end, when they have been found.
@@ -157,7 +157,7 @@ class Cut:
             except StopIteration as end:
                 self.producers, self.replay = end.value, None
             except BaseException:
-                self._replaying = None  # exhausted, so the next call starts over
+                self._replaying = None  # it is exhausted, so the next call starts over
                 raise
             else:
                 yield

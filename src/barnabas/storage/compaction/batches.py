@@ -36,8 +36,8 @@ NO_HORIZON = -1
 
 
 def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
-    """Return the batch with only the records to keep, of which there is at least one, and with the
-    delete horizon, if any.
+    """Return a batch that contains only the records to keep (at least one) and the delete horizon,
+    if there is one.
     """
     header = section.header
     attributes = header.attributes & ~DELETE_HORIZON

@@ -1,9 +1,9 @@
 """Compacts a log in one pass, which keeps only the latest record of each key and does not change
 offsets (ST-7).
 
-    1   from the first dirty offset on, the newest offset of each key goes into the map
-    2   every closed segment up to the map's end is read; if the map makes some of its records
-        obsolete, it is rewritten without them; small segments are merged
+    1   from the first dirty offset on, the newest offset of each key is stored in the map
+    2   every closed segment up to the end of the map is read; if some of its records are obsolete
+        according to the map, it is rewritten without them; small segments are merged
 
 A pass does not change the log. It only reads files, and writes files that have the suffix
 `.cleaned`. It is a generator, so the caller can do other work between its steps and can close it at
@@ -230,8 +230,8 @@ class Compaction:
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)
-        # If all segments of a group are intact, its offsets fit into the index. So a segment must
-        # be damaged.
+        # The offsets of a group fit into the index if all of its segments are intact, so one of
+        # them must be damaged.
         if not cleaned.fits(written.last_offset):
             raise CorruptData(
                 f"{segment.path(LOG_SUFFIX)} reaches to offset {written.last_offset}, which its "

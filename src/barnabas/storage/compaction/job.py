@@ -169,9 +169,9 @@ def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
     segment.
 
     Without groups, small segments would accumulate. As in Kafka, the sizes of the logs and indexes
-    before cleaning determine a group. A group also ends before its relative offsets would exceed
-    the index's 31 bits. Unlike in Kafka, a group has at most 64 segments, because the event loop
-    swaps a whole group in one step.
+    before cleaning determine a group. A group also ends before its relative offsets would exceed 31
+    bits, which is the limit of the index. Unlike in Kafka, a group has at most 64 segments, because
+    the event loop swaps a whole group in one step.
     """
     groups: list[list[Source]] = []
     log = index = time_index = 0

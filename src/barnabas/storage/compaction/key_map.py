@@ -4,20 +4,20 @@ As in Kafka, each key takes 24 bytes: two 64-bit hashes instead of the key itsel
 If the keys of a log do not fit into `log.cleaner.dedupe.buffer.size`, the log is cleaned in several
 passes.
 
-    adding      an entry is added to one of 256 parts, by its first hash; nothing is looked up,
-                because each record would then miss every cache
-    thinning    removes all but the last of a key's entries: part by part, in a small dict; it runs
-                when a sample of the entries has too many obsolete ones, and at the end
+    adding      appends an entry to one of 256 parts, selected by the first hash, without looking
+                anything up, because each lookup would miss every CPU cache
+    thinning    removes all but the last entry of each key, one part at a time, using a small dict;
+                runs when a sample contains too many obsolete entries, and at the end
     looking up  splits the parts into regions of a few dozen entries, which one call can search
 
 The hashes are computed by Python's own hash function for bytes (SipHash, with a secret that differs
 between processes). A client therefore cannot construct two keys with the same hashes in order to
-delete another key's record. With Kafka's MD5 hashes, it can.
+delete another key's record. With Kafka's MD5 hashes, this is possible.
 
 When the map is complete, each offset gets a mark of one byte (`marks`). If the marks show that all
 records of a batch are kept, or none of them, the batch need not be read again:
 
-    bit 0    the newest of its key            bit 1    a tombstone
+    bit 0    the newest record of its key     bit 1    a tombstone
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def fold(key: bytes) -> tuple[int, int]:
     """Return the two hashes that represent a key.
 
     The first hash covers only the key. The second hash also covers the byte that precedes the key
-    in the record. If the length of the key is encoded in one byte, this is that byte; otherwise, a
-    fixed byte is used instead.
+    in the record. If the length of the key is encoded in one byte, that byte is used; otherwise, a
+    fixed byte is used.
     """
     return hash(key), hash((_SHORT[len(key)] if len(key) <= _SHORT_KEY_BYTES else _LONG) + key)
 
@@ -104,7 +104,9 @@ class KeyMap:
         memory.
         """
         self.unopened: set[int] = set()
-        """The base offsets of batches too large to decompress, so their keys are unknown."""
+        """The base offsets of batches whose keys are unknown, because they are too large to
+        decompress.
+        """
 
     def has_room(self, header: BatchHeader) -> bool:
         """Return whether the map has room for all records of a batch.
@@ -207,7 +209,7 @@ class KeyMap:
             region = regions[first & mask]
             at = region.find(tag)
             while at >= 0 and at % BYTES_PER_KEY:
-                at = region.find(tag, at + 1)  # the match spans two entries: search on
+                at = region.find(tag, at + 1)  # the match spans two entries, so continue the search
             if at >= 0:
                 found.append(_OFFSET.unpack_from(region, at + _TAG_BYTES)[0])
             else:
@@ -220,7 +222,7 @@ class KeyMap:
         The last eight bits of the first hash select the part, and the next bits select the region.
         """
         shares = 1
-        # A region of this size can be searched as quickly as making a few comparisons.
+        # Searching a region of this size takes no longer than a few comparisons.
         while shares * _PARTS * _REGION_ENTRIES < self._entries:
             shares *= 2
         self._mask = shares * _PARTS - 1

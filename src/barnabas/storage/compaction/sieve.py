@@ -2,8 +2,8 @@
 keep.
 
 Both passes read every record of a log, so compaction spends most of its time in this module. For
-this reason, varints of one or two bytes, which nearly all varints are, are decoded inline, and only
-the required fields are read. The functions return positions of records instead of decoding the
+this reason, varints of one or two bytes (which are by far the most common) are decoded inline, and
+only the required fields are read. The functions return positions of records instead of decoding the
 records.
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint

@@ -3,15 +3,15 @@ cleaner.
 
 aborted data            is removed
 a marker                is removed once its horizon has passed; the horizon is set by the first
-                        pass that meets no data of its transaction
-a record                is removed if its key has a newer one, or if it is a tombstone whose
-                        batch's horizon has passed; the horizon is set when a tombstone is first
-                        met
-a producer's last       is kept as an empty batch if nothing else of it is kept: otherwise its
-batch                   next sequence, or an older epoch's, could not be checked after a restart
-too large to open       is kept unchanged, and so are all tombstones behind it: it may contain
-                        one of their keys, whose old value would otherwise reappear. Unlike Kafka,
-                        whose cleaner decompresses record by record
+                        pass that finds no data of its transaction
+a record                is removed if there is a newer record with its key, or if it is a tombstone
+                        and the horizon of its batch has passed; the horizon is set by the first
+                        pass that meets a tombstone in the batch
+a producer's last       is kept, as an empty batch if necessary; otherwise, sequence numbers and
+batch                   epochs could not be checked after a restart
+a batch that is too     is kept unchanged, and so are all tombstones after it: if it contains one
+large to open           of their keys, the old value would otherwise reappear (Kafka's cleaner has no
+                        such limit, because it decompresses record by record)
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Transactions:
         """Start at the beginning of a log in which the `aborted` transactions were aborted."""
         self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._going: dict[int, Aborted] = {}  # aborted transactions that have begun, by producer
-        self._met: set[int] = set()  # those of them whose data was found
+        self._met: set[int] = set()  # the ones whose data was found
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
@@ -40,7 +40,7 @@ class Transactions:
         return False
 
     def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, Aborted | None]:
-        """End a transaction at its marker, or at a control batch without records if that is None.
+        """End a transaction at its marker. If `marker` is None, the control batch has no records.
 
         Returns whether no data of the transaction was found, and the index entry of an aborted
         transaction whose data was found. This entry must stay in the index.

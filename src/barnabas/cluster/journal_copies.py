@@ -96,8 +96,8 @@ class Merged(NamedTuple):
 
 def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> list[Copy]:
     """Read the copies in these directories, even while a broker is writing. Raises OSError."""
-    # Read the journals first: a journal is emptied only after a snapshot of its content has been
-    # written, so the snapshot can then be found.
+    # Read the journals before the snapshots. A journal is emptied only after a snapshot of its
+    # content has been written, so the snapshot can be found if the journal is empty.
     journals = [disk.read(directory / JOURNAL_NAME) for directory in directories]
     return [
         copy_of(directory, journal, disk)

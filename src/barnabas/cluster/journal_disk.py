@@ -110,13 +110,13 @@ class OsJournalDisk:
     snapshot_at_bytes = 1 << 20
 
     def open_locked(self, path: Path) -> LockedFile:
-        import fcntl  # not on Windows
+        import fcntl  # this module does not exist on Windows
 
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ONLY)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(fd), path.stat()):
-                raise BlockingIOError  # the owner has just replaced the file
+                raise BlockingIOError  # the owner of the lock has just replaced the file
         except BaseException:
             os.close(fd)
             raise

@@ -29,7 +29,7 @@ async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
             data = layout.encode_producer_id_block(block)
             await store.commit([Set(layout.PRODUCER_ID_BLOCK, data, node.version)])
         except BadVersion:
-            continue  # another broker was faster and has this block
+            continue  # another broker has allocated this block
         except MetadataError as error:
             raise NotController(f"the metadata store does not answer: {error}") from error
         return block.first, block.last

@@ -16,7 +16,7 @@ from barnabas.cluster.store import SessionExpired, SessionState, Znode
 from barnabas.cluster.watches import Watches
 from barnabas.shielded import shielded
 
-_NODES_PER_READ = 500  # a request has at most 1 MiB, and a path 300 bytes
+_NODES_PER_READ = 500  # at most 1 MiB, with paths of up to 300 bytes
 
 
 class RemoteStore(SessionStore):

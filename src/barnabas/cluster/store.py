@@ -29,13 +29,13 @@ class Znode(NamedTuple):
     version: int
     czxid: int
     owner: int
-    children: tuple[str, ...]  # names, not paths; not in any order
+    children: tuple[str, ...]  # names (not paths) in any order
 
 
 class Create(NamedTuple):
     """Creates a node.
 
-    If `sequential` is set, the parent's counter is appended as ten digits. Result: the path.
+    If `sequential` is set, the parent's counter is appended as ten digits. The result is the path.
     """
 
     path: str
@@ -45,7 +45,7 @@ class Create(NamedTuple):
 
 
 class Set(NamedTuple):
-    """Replaces the data of a node. Result: the new version."""
+    """Replaces the data of a node. The result is the new version."""
 
     path: str
     data: bytes | None
@@ -53,7 +53,7 @@ class Set(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Removes a node that has no children. Result: the last version.
+    """Removes a node that has no children. The result is the last version.
 
     If the version is ANY_VERSION, a store on a server returns ANY_VERSION, because the server does
     not return the actual version.
@@ -66,7 +66,7 @@ class Delete(NamedTuple):
 class Check(NamedTuple):
     """Changes nothing, but the commit fails unless the node has this version.
 
-    Result: the version.
+    The result is the version.
     """
 
     path: str

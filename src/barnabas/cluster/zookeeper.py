@@ -226,7 +226,7 @@ class ZooKeeperStore(RemoteStore):
             try:
                 answers = await self._connection.send(commit)
             except _NO_ANSWER:
-                continue  # not sent, so wait for the next connection
+                continue  # it was not sent, so wait for the next connection
             except SessionExpiredError:
                 break
             except ZookeeperError as error:
@@ -238,7 +238,7 @@ class ZooKeeperStore(RemoteStore):
             return commit.results(answers)
         else:
             reason = "the connection to ZooKeeper was lost before the response arrived"
-            if commit.size_bytes > _SERVERS_LIMIT_BYTES:  # the server closes the connection
+            if commit.size_bytes > _SERVERS_LIMIT_BYTES:  # then the server disconnects
                 reason += f"; {commit.size_bytes} bytes may exceed its jute.maxbuffer"
             raise OutcomeUnknown(path, reason)
         raise SessionExpired(path, "the session in which this request was sent has expired")

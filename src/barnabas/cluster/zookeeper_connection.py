@@ -184,7 +184,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 def _context(tls: TlsSettings) -> ssl.SSLContext:
-    from barnabas.security.tls import client_context  # most clusters do not need it
+    # not imported at the top, because few clusters use TLS here
+    from barnabas.security.tls import client_context
 
     try:
         return client_context(tls)

@@ -244,7 +244,7 @@ class Controller:
         # they are strays.
         draft.on_departed(gone, list(self._departing))
         broker_changes.brokers_changed(draft, gone, come, trusted)
-        # sorted, because the order of a set varies
+        # sort them, because the order of a set varies
         names = sorted(self._deleting & self.image.topics.keys())
         # A broker that returns may still have replicas of topics that are being deleted, so it is
         # sent the same StopReplica again.
@@ -307,10 +307,10 @@ class Controller:
         """Handle the loss of these replicas, which were in a failed log directory of a live broker.
 
         Another ISR member becomes the leader. If there is none, the partition has no leader until
-        the replicas are available again. The broker itself is notified as well: if only a log was
-        damaged, it creates an empty log once another replica leads. A report from an earlier
-        registration is ignored, because the disk may work again; if it does not, the broker will
-        report it once more.
+        the replicas are available again. The broker itself is notified as well, because if only a
+        log was damaged, it creates an empty log once another replica leads. A report from an
+        earlier registration is ignored, because the disk may work again; if it does not, the broker
+        will report it once more.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -388,8 +388,8 @@ class Controller:
         draft = self._draft()
         has_changed = isr.take_over(draft, written)
         if has_changed:
-            # Do not call `apply`: nothing has to be committed, and the requests of this decision
-            # are not sent.
+            # Do not call `apply`, because nothing has to be committed and the requests of this
+            # decision are not sent.
             self.image = draft.decision().image
         return has_changed
 

@@ -41,8 +41,7 @@ def offline(draft: Draft) -> frozenset[TopicPartition]:
 def ends_wanted(draft: Draft) -> frozenset[TopicPartition]:
     """Return the partitions that need the log ends of all replicas to elect a leader."""
     if not any(broker.may_have_lost for broker in draft.brokers.values()):
-        # This is the usual case: no broker may have lost records, so no partition has to be
-        # checked.
+        # Usually, all brokers are known to have their records, so no partition has to be checked.
         return frozenset()
     return frozenset(name for topic in draft.topics() for name in _waiting(draft, topic))
 

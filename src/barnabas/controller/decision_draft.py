@@ -429,7 +429,7 @@ class Draft:
 
         A deletion does not increment it.
         """
-        # This is EpochDuringDelete in Kafka: the replica is deleted whatever its leader epoch is.
+        # This is EpochDuringDelete in Kafka. The replica is deleted whatever its leader epoch is.
         if name.topic in self._state.deleting:
             return WHILE_DELETING
         partition = self.get(name)

@@ -70,7 +70,7 @@ def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
     for name in names:
         partition = draft.get(name)
         if partition is None:
-            continue  # already deleted
+            continue  # its topic has been deleted
         draft.put(name, partition)
         if partition.adding or partition.removing:
             reassignment.complete(draft, name)

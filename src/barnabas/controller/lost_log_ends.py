@@ -98,8 +98,8 @@ def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None
     """
     if any(replica not in ends for replica in partition.replicas):
         return None
-    # Compare the epochs first: the log with the later epoch contains everything that the leader of
-    # that epoch acknowledged, even if it is shorter (KIP-101).
+    # Compare the epochs first, because the log with the later epoch contains everything that the
+    # leader of that epoch acknowledged, even if it is shorter (KIP-101).
     return max(partition.replicas, key=lambda replica: ends[replica][:2])
 
 

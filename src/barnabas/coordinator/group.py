@@ -8,8 +8,8 @@
 This module owns the state. The state is changed by `rebalance`, and members' requests are handled
 by `joining` and `membership`.
 
-Invariants: the group's record in the offsets topic is the record last passed to `apply`, and an
-assignment is sent to members only after it has been applied; a generation without an assignment
+Invariants: The group's record in the offsets topic is the record last passed to `apply`. An
+assignment is sent to members only after it has been applied, and a generation without an assignment
 exists only in memory. Every member is in `members`, and each of its protocols is counted exactly
 once in `_support`. The generation never decreases while the group is in memory.
 """
@@ -305,7 +305,7 @@ class Group:
 
     def apply(self, value: GroupMetadataValue) -> None:
         """Apply a newly appended or replayed record of the group, and update the known members."""
-        # Compare by name: a static member may have returned with a new member id (KIP-345).
+        # Compare by name, because a static member may have returned with a new member id (KIP-345).
         known = {member.name: member for member in self.members.values()}
         self.members, self._static_ids, self._support = {}, {}, Counter()
         self._joined_count = 0
@@ -323,7 +323,7 @@ class Group:
         self.protocol = value.protocol
         self.generation = value.generation
         self.leader_id = value.leader
-        # Only these two states are ever written: a rebalance exists only in memory.
+        # Only these two states are ever written, because a rebalance exists only in memory.
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
         self.state_since_ms = value.current_state_timestamp
         self.is_stored = True

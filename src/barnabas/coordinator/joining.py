@@ -114,7 +114,8 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
             turn.timers.cancel(group.pending.pop(member_id))
             _admit(turn, group, attempt, member_id)
         else:
-            attempt.refuse(turn, UnknownMemberId, member_id)  # only for dynamic members
+            # Only dynamic members may use a pending member id.
+            attempt.refuse(turn, UnknownMemberId, member_id)
     else:
         _rejoin(turn, group, attempt)
     complete_if_all_joined(turn, group)

@@ -101,8 +101,8 @@ def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
     """Copy the protocols from a request, ignoring any name that is repeated."""
     named: dict[str, bytes] = {}
     for protocol in wanted:
-        # Copy the bytes: a view would keep the whole frame in memory for as long as the member
-        # exists.
+        # Copy the bytes, because a view would keep the whole frame in memory for as long as the
+        # member exists.
         named.setdefault(protocol.name, bytes(protocol.metadata))
     return tuple(named.items())
 

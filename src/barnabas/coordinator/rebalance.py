@@ -1,11 +1,12 @@
 """Runs the rebalance of a group, which leads from one generation to the next.
 
-    begin       something changed: all members have to rejoin, even members waiting for an
-                assignment
-    complete    all have joined, or time is up: members that did not join are removed, the others
-                form the next generation, and its leader gets the list of members
-    settle      the leader has sent the assignment: every member gets its part once it is in
-                the log
+    begin       After a change, all members have to rejoin, even those that are waiting for an
+                assignment.
+    complete    When all members have joined or the time is up, the members that did not join are
+                removed. The others form the next generation, and its leader receives the list of
+                members.
+    settle      When the leader has sent the assignment, it is written to the log, and then every
+                member receives its part.
 
 The timeouts are the same as in Kafka 3.9: the rebalance timeout applies first to joining and then
 again to syncing. The initial delay of a new group never ends early and is extended by each new

@@ -74,7 +74,7 @@ class RebalanceLog:
     ) -> RebalanceEvent:
         """End the rebalance if the group is stable or empty. Return the event to store and log."""
         if not members and self._all_left:
-            # The partitions were not taken from anybody: every member gave up its own.
+            # The partitions were not taken from anybody, because every member gave up its own.
             moved = moved._replace(is_harmless=True)
         duration_ms = now.monotonic_ms - self.begun_ms
         count = counted(members, "member") if members else "empty"

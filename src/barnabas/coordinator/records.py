@@ -135,7 +135,7 @@ class InternalRecord(NamedTuple):
 
     type: int  # the version of the key
     key: Message
-    version: int  # the version of the value; -1 if there is none
+    version: int  # the version of the value, or -1 if there is none
     value: Message | None
 
 

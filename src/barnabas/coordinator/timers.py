@@ -116,8 +116,8 @@ class TransactionTimeouts:
     def set(self, transactional_id: str, due_ms: int) -> None:
         """Schedule the id to be examined at `due_ms` or earlier."""
         known_ms = self._set.get(transactional_id)
-        # There is no need to store a later time: the timer fires early, and the caller sets it
-        # again.
+        # There is no need to store a later time, because the caller sets the timer again when it
+        # fires early.
         if known_ms is None or due_ms < known_ms:
             self._set[transactional_id] = due_ms
             heapq.heappush(self._heap, (due_ms, transactional_id))

@@ -111,8 +111,8 @@ class Transaction(NamedTuple):
     def check(self, producer_id: int, producer_epoch: int) -> None:
         """Raise a KafkaError if this producer may not change the transaction."""
         self.check_owner(producer_id, producer_epoch)
-        # The client must retry: its next transaction cannot start until the markers of this one are
-        # written.
+        # The client must retry, because its next transaction cannot start until the markers of this
+        # one are written.
         if self.is_decided:
             raise ConcurrentTransactions
 

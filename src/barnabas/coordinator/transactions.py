@@ -412,7 +412,7 @@ class Transactions:
         name = key.transactional_id
         self._unmarked.pop(name, None)
         self._uncompleted.pop(name, None)
-        # This is a tombstone: the id has expired (KIP-98).
+        # This is a tombstone, so the id has expired (KIP-98).
         if value is None:
             self._transactions.pop(name, None)
             self._continued.pop(name, None)

@@ -69,7 +69,9 @@ class Unreplicated:
         self._newest[name] = offset
 
     def on_committed(self, group_id: str, place: Place, stored: Stored) -> None:
-        """Note that a transactional offset is committed: its marker and record are replicated."""
+        """Record that a transactional offset is committed, because its marker and record are
+        replicated.
+        """
         before = self._before.get(group_id, _NONE)
         # Fetches return this offset until the next plain commit has been replicated.
         if place in before:

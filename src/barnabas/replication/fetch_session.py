@@ -251,8 +251,8 @@ class FetchSessions:
     ) -> FetchSession | None:
         """Open a session for a full request, or return None if there is no room for it."""
         count = sum(len(topic.partitions) for topic in topics)
-        # Kafka's cache does not limit the number of partitions: slots limit only the number of
-        # sessions.
+        # Kafka's cache does not limit the number of partitions, because slots limit only the number
+        # of sessions.
         if self._partition_count + count > self.slots * _PARTITIONS_PER_SLOT:
             return None
         if len(self._sessions) >= self.slots and not self._evict(is_privileged, count, now_ms):

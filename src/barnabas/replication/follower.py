@@ -8,10 +8,11 @@ leader's log differs, the leader returns a diverging epoch, and the follower tru
     fetch from 5, last epoch 1     ->     diverging: epoch 0 ends at 3
     truncate to 3, fetch from 3, last epoch 0     ->     records from 3 on
 
-Invariants: a response is used only in the leader epoch and at the log end of its request; nothing
-is appended in an epoch before the leader has found the follower's log end in its own log; the
-offset of a fetch acknowledges everything below it. A step must be carried out before anything else
-is awaited, or be dropped.
+Invariants: A response is used only if the leader epoch and the log end are the same as when the
+request was sent. In each epoch, nothing is appended before the leader has found the follower's log
+end in its own log. The offset of a fetch acknowledges everything below it.
+
+The caller must either carry out a step before it awaits anything else, or drop the step.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
 """Implements a partition's state machine on a broker: role, in-sync replicas, high watermark.
 
     log end offset (LEO)    the next offset to be written
-    high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
+    high watermark (HW)     the smallest LEO of the in-sync replicas, which is the first offset that
                             consumers cannot see
-    committed ISR           as stored by the controller: the replicas that it may elect
-    maximal ISR             the committed and the proposed members: the HW waits for them
+    committed ISR           the ISR stored by the controller, which may elect any of its members
+    maximal ISR             the members of the committed and of the proposed ISR; the HW does not
+                            advance beyond the LEO of any of them
 
-Invariants for a leader: HW <= LEO; the HW never decreases; every record below the HW is on every
-replica that the controller may elect, whether or not it accepts a pending proposal (so the maximal
-ISR counts, and so do replicas that are about to join it); the HW does not advance while the
-committed ISR has fewer replicas than min(min.insync.replicas, replication factor), so no record
-becomes visible that acks=all would have rejected (KIP-966); there is at most one pending proposal.
-For a follower: HW <= LEO, and the HW decreases only when the log is truncated. The machine is pure:
-it handles appends, fetches and responses, and returns effects.
+Invariants: The HW is never above the LEO. On a follower, the HW decreases only when the log is
+truncated. On a leader, the HW never decreases. Every record below it is on every replica that the
+controller may elect, whether or not the controller accepts a pending proposal (so the maximal ISR
+counts, and so do replicas that are about to join it). The HW does not advance while the committed
+ISR has fewer replicas than min(min.insync.replicas, replication factor), so no record becomes
+visible that acks=all would have rejected (KIP-966). There is at most one pending proposal.
+
+The machine is pure. It handles appends, fetches and responses, and returns effects.
 """
 
 from __future__ import annotations
@@ -69,8 +71,8 @@ _OVERTAKEN = frozenset(
 )
 
 _NO_TOPIC_ID = bytes(16)
-# The precision with which the time of the last catch-up is known: within this time, an append does
-# not check the same session again.
+# The precision with which the time of the last catch-up is known. An append does not check the same
+# session again within this time.
 _LEVEL_FOR_MS = 1000
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 

@@ -180,8 +180,8 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     try:
         header = read_header(records)
     except CorruptData as cause:
-        # The error code matters: a client sends a batch again if it was damaged in transit, but
-        # gives up if it is invalid.
+        # The error code matters, because a client sends a batch again if it was damaged in transit,
+        # but gives up if it is invalid.
         row = InvalidRecord if _is_cut(records) else CorruptMessage
         raise row(str(cause)) from cause
     # Unpacking all fields in one call takes half as long as reading ten attributes.
@@ -214,7 +214,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     # The checksum comes after the header checks because it has to read the whole batch.
     if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")
-    if unseen_at_ms is not None:  # after the checksum, which reads the whole batch
+    if unseen_at_ms is not None:  # checked after the checksum, which reads the whole batch
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
             matches_header = is_plausible(records, unseen_at_ms)

@@ -223,7 +223,8 @@ class Checkpoints:
         if log.first_dirty_offset < 0:
             if directory not in self._found:
                 self._found[directory] = self._read(directory)
-            # Use each entry only once: a log created later with the same name is a different log.
+            # Use each entry only once, because a log created later with the same name is a
+            # different log.
             offset = self._found[directory].pop(log.topic_partition, -1)
             # The broker may have crashed after a truncation was written to the log but before it
             # was written to this file.

@@ -81,8 +81,8 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Start an epoch at this offset. Entries that conflict with it belong to records that were
-        never committed.
+        """Start an epoch at this offset. Existing entries that conflict with it are removed,
+        because their records were never committed.
         """
         entries = self._entries
         # The epoch is already known, so keep the offset at which it started.

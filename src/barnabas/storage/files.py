@@ -203,7 +203,7 @@ class OsFile:
 
     def is_cached(self, position: int, size: int) -> bool:
         if not hasattr(os, "RWF_NOWAIT"):
-            return True  # only Linux reports this
+            return True  # only Linux can report this
         probe = bytearray(1)
         # The kernel reads ahead and evicts pages in units that are larger than a page.
         ends = (*range(position, position + size, _READ_AHEAD_BYTES), position + size - 1)
@@ -216,7 +216,7 @@ class OsFile:
             return False
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
-                return True  # this file system does not report it
+                return True  # this file system cannot report it
             raise
         return True
 

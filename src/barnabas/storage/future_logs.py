@@ -198,14 +198,14 @@ class FutureLogs:
         from barnabas.storage.recovery import open_log  # imported with the first log
 
         try:
-            # Without the future replica, only the move has to start again: the current replica is
-            # complete.
+            # Without the future replica, only the move has to start again, because the current
+            # replica is complete.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
             _log.warning("%s is damaged; cancelling the move: %s", path, error)
             self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             return
-        log.first_dirty_offset = 0  # its first dirty offset is unknown: clean the whole log
+        log.first_dirty_offset = 0  # its first dirty offset is unknown, so clean the whole log
         self._logs[name], self._homes[name] = log, directory
 
     def on_all_open(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:

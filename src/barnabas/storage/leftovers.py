@@ -1,9 +1,9 @@
 """Cleans up a partition's directory if an earlier process did not finish its work there.
 
-    *.deleted    replaced or expired, awaiting removal: removed (except the file of `gaps`)
-    *.cleaned    output of a compaction that did not finish: removed
-    *.tmp        a small file without its final name: removed
-    *.swap       output of a finished compaction whose renames did not finish: finished
+    *.deleted    a file that was replaced or has expired; it is removed (except the file of `gaps`)
+    *.cleaned    the output of a compaction that did not finish; it is removed
+    *.tmp        a small file that did not get its final name; it is removed
+    *.swap       the output of a finished compaction; the remaining renames are completed
 
 A cleaner writes files with the suffix `.cleaned` and then renames all of them to `.swap`, from the
 highest base offset to the lowest. After that, it removes the files of the old segments, and then

@@ -355,7 +355,7 @@ class Log:
         """
         active, base_offset = self._segments.active, self.log_end_offset
         if base_offset == self.truncation.last_offset:
-            # the log may have been truncated within a gap
+            # the log may end within a gap because of the truncation
             base_offset = active.end_offset()
         with self._failing(is_resumable=True):
             if copied is not None and copied.last_offset - base_offset > MAX_RELATIVE_OFFSET:
@@ -459,7 +459,7 @@ class Log:
             if (count := removal.segments) == 0:
                 return removal
             if count == len(self._segments):
-                self.roll()  # the active segment is removed too, and a log always has one
+                self.roll()  # the active segment is removed too, so begin a new one
             self.raise_log_start(self._segments[count].base_offset)
             # This needs no file descriptor and cannot fail half-way.
             self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
@@ -469,7 +469,7 @@ class Log:
         """Remove everything from `offset` on, including the whole batch that contains it.
 
         The leader has different records from `offset` on. The part of that batch below `offset` is
-        fetched again. If `settles` is False, the caller has to wait for the disk itself: see
+        fetched again. If `settles` is False, the caller has to wait for the disk itself; see
         `unsettled` and `LogTruncations`.
         """
         with self._failing():

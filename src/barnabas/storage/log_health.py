@@ -55,8 +55,8 @@ class LogHealth:
     def on_error(self, error: OSError, *, is_resumable: bool = True) -> None:
         """Record that a disk operation has failed.
 
-        If `is_resumable` is set, running out of file descriptors does not mark the log as failed:
-        the operation has not changed anything, and the next attempt may succeed.
+        If `is_resumable` is set, running out of file descriptors does not mark the log as failed,
+        because the operation has not changed anything and the next attempt may succeed.
         """
         if not (is_resumable and is_out_of_descriptors(error)):
             self.is_failed = True

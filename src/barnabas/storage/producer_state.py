@@ -73,7 +73,7 @@ class ProducerState:
         """Copy the producers of a log with the same batches, which this log replaces."""
         self.producers, self.batches_end = other.producers, other.batches_end
         if len(self.producers):
-            # do not skip the next snapshot: the last one may lack producers
+            # write the next snapshot, because the last one may lack producers
             self._snapshot_offset = -1
 
     def on_renamed(self, directory: Path) -> None:

@@ -292,7 +292,7 @@ class Producers:
                 older = state[ROW.size : _OLD_BYTES]
         delta = header.last_offset_delta
         sequence = header.base_sequence
-        if sequence != NO_SEQUENCE:  # a coordinator's batch may have no sequence
+        if sequence != NO_SEQUENCE:  # a batch from a coordinator may have none
             sequence = (sequence + delta) % _SEQUENCES
         # This batch begins a transaction. Until the transaction ends, no record from this batch on
         # is stable (CO-6).

@@ -68,7 +68,7 @@ class _Watching(Loading):
 
 def main() -> None:
     """Recover the logs that are listed in the input."""
-    # the broker handles Ctrl-C, and ends this process
+    # the broker handles Ctrl-C and then ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watching = _Watching(SystemClock())
     jobs = [json.loads(line) for line in _lines()]

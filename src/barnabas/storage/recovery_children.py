@@ -127,7 +127,7 @@ class _Child:
 
     def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
         """Start the process. Raises OSError."""
-        # not imported at the top: it is rarely needed
+        # not imported at the top, because it is rarely needed
         from barnabas.storage.python_child import start_child
 
         self._share = share
@@ -149,7 +149,7 @@ class _Child:
             raise
 
     def hear(self) -> int | None:
-        """Return the number of bytes read since the last call; None if the process has exited."""
+        """Return how many bytes it has read since the last call, or None if it has exited."""
         found = os.read(self.descriptor, _PIPE_BYTES)
         # The child has exited. This process recovers the logs for which the child has not sent a
         # result.

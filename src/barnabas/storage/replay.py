@@ -33,7 +33,7 @@ fields.
 """
 _MAGIC = 2
 _WINDOW_BYTES = 64 * 1024
-_BATCHES_PER_STEP = 300  # a few milliseconds if every batch has a producer
+_BATCHES_PER_STEP = 300  # this takes a few ms if every batch has a producer
 
 
 def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Aborted | None:
@@ -117,7 +117,7 @@ def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
         # Old messages have no producer id, but their format determines where the next message
         # begins.
         if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-            header = read_header(window, at)  # in an old format, or damaged
+            header = read_header(window, at)  # the batch is in an old format or damaged
             length, producer_id = header.batch_length, header.producer_id
         else:
             end = at + length + LOG_OVERHEAD_BYTES

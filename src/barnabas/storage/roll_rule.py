@@ -68,7 +68,7 @@ class RollRule(NamedTuple):
         first = segment.first_timestamp
         if first < 0:
             if segment.untimed_since_ms is None or segment.untimed_since_ms > wall_ms:
-                segment.untimed_since_ms = wall_ms  # unset, or the clock was set back
+                segment.untimed_since_ms = wall_ms  # it is unset, or the clock was set back
             first, timestamp = segment.untimed_since_ms, wall_ms
         waited_ms = timestamp - first
         # `log.roll.jitter.ms=0` is the default.

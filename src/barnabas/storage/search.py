@@ -112,7 +112,7 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
 
 def _found(record: Record, batch: Located) -> Found:
     timestamp = record.timestamp
-    if not -_LARGEST <= timestamp <= _LARGEST:  # from a faulty producer; wrap as in Java
+    if not -_LARGEST <= timestamp <= _LARGEST:  # a faulty producer: let it overflow as in Java
         timestamp = (timestamp + _LARGEST + 1) % _INT64 - _LARGEST - 1
     return Found(record.offset, timestamp, batch.header.partition_leader_epoch)
 

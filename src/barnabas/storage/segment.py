@@ -107,7 +107,7 @@ class Segment:
         self.size_bytes = sizes.log
         self.untimed_since_ms: int | None = None
         """The time at which the first batch was appended if it had no timestamp, otherwise None."""
-        self.bytes_since_index = 0  # as in Kafka, this restarts with each opening
+        self.bytes_since_index = 0  # as in Kafka, this is 0 when a segment is opened
         self.staged: list[Bytes] = []
         """The batches at the end of the segment that have not been written yet."""
         self.offset_index = SparseIndex(
@@ -230,7 +230,7 @@ class Segment:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp (ms) so far, for the time index; -1 if there is none."""
+        """The largest timestamp (ms) so far, for the time index, or -1 if there is none."""
         if self._max_timestamp is None:
             last = self.time_index.last
             self._max_timestamp = last[0] if last else NO_TIMESTAMP
@@ -280,7 +280,8 @@ class Segment:
             while True:
                 try:
                     header = read_header(window, at)
-                    # Compare with the end of the records: a batch may extend beyond the window.
+                    # Compare with the end of the records, because a batch may extend beyond the
+                    # window.
                     if header.size_bytes > end - position - at:
                         raise CorruptData(
                             f"a batch of {header.size_bytes} bytes, but only "
@@ -457,7 +458,7 @@ class Segment:
                 return True
             return not self._file.is_cached(self.index_position(offset), _WINDOW_BYTES)
         except OSError:
-            return True  # the read raises the error again
+            return True  # the read will raise the error again
 
     @property
     def is_closed(self) -> bool:
@@ -544,7 +545,7 @@ class Segment:
         if self.aborted is not None:
             self.aborted.write_out()
         if self._file is not None and self._file.size() != self.size_bytes:
-            self._file.truncate(self.size_bytes)  # left by a torn write
+            self._file.truncate(self.size_bytes)  # remove what a torn write has left
 
     def paths(self) -> list[Path]:
         """Return the paths of all files of the segment, starting with the log file."""

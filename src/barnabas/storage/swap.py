@@ -1,11 +1,12 @@
 """Swaps cleaned segments into a log so that a crash does no harm, using the same file suffixes as
 Kafka.
 
-    1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames
-                  commits the swap: if a crash occurs before it, the next start (`leftovers`) undoes
-                  the swap, otherwise it finishes the swap
-    2   the directory is synced, in a thread
-    3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
+    1   begin     The new segment's files are renamed from `.cleaned` to `.swap`. The last of these
+                  renames commits the swap. If a crash occurs before it, the next start
+                  (`leftovers`) undoes the swap; if a crash occurs later, it finishes the swap.
+    2             The directory is synced in a thread.
+    3   finish    The old segments' files are renamed to `.deleted`, and the suffix `.swap` is
+                  removed from the new files.
 
 If the log is truncated or loses one of the old segments between `begin` and `finish`, the swap must
 not be finished, not even by the next start. `undo` therefore makes the set of files incomplete

@@ -37,7 +37,7 @@ _NICENESS = 10
 
 def main() -> None:
     """Run jobs until the end of the input."""
-    gc.disable()  # there are millions of keys, but no cycles to collect
+    gc.disable()  # millions of keys contain no cycles to collect
     os.nice(_NICENESS)
     clock = SystemClock()
     jobs = iter(sys.stdin.buffer.readline, b"")
@@ -62,8 +62,8 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
     """Yield the events of a job, limiting its I/O rate as the job requires."""
     began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
-        # Use relative paths: if the topic is deleted, its directory is renamed, and another log may
-        # get the old name.
+        # Use relative paths, because the directory is renamed if the topic is deleted, and another
+        # log may get the old name.
         os.chdir(job.directory)
         for event in Compaction(OsFiles(), Path(), job, producers).run():
             yield event

@@ -15,7 +15,7 @@ from barnabas.storage.segment import Sizes
 from barnabas.storage.transaction_index import Aborted
 
 _PRODUCERS_PER_LINE = 1000
-_MOST_SOURCES = 64  # in a group
+_MOST_SOURCES = 64  # the maximum in one group
 
 
 class Source(NamedTuple):

@@ -34,7 +34,7 @@ LOAD_FACTOR = 0.9
 """Kafka's default for `log.cleaner.io.buffer.load.factor`."""
 
 NEWEST, TOMBSTONE = 1, 2
-_MARKS_SHARE = 4  # marks may use 1/4 of the buffer; a log full of gaps needs many
+_MARKS_SHARE = 4  # marks may use 1/4 of the buffer, because gaps need them too
 
 _PARTS = 256
 _REGION_ENTRIES = 64
@@ -44,7 +44,7 @@ _OFFSET = Struct("q")
 _MOST_REPEATED = 1.18  # entries per key above which the map is thinned
 _LOOK_EVERY = 1.02  # the minimum growth of the entries between two samples
 _SAMPLE_PARTS = 4
-_UNTHINNED = 700_000  # entries (16 MiB); fewer are thinned only at the end
+_UNTHINNED = 700_000  # with fewer entries (16 MiB), thin only at the end
 
 _SHORT_KEY_BYTES = 63  # in a record, the length of a key up to this size takes one byte
 _SHORT = [bytes((2 * size,)) for size in range(_SHORT_KEY_BYTES + 1)]

@@ -10,8 +10,8 @@ a record                is removed if there is a newer record with its key, or i
 a producer's last       is kept, as an empty batch if necessary; otherwise, sequence numbers and
 batch                   epochs could not be checked after a restart
 a batch that is too     is kept unchanged, and so are all tombstones after it: if it contains one
-large to open           of their keys, the old value would otherwise reappear (Kafka's cleaner has no
-                        such limit, because it decompresses record by record)
+large to open           of their keys, the old value would otherwise reappear (Kafka's cleaner has
+                        no such limit, because it decompresses record by record)
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Defines the controller's requests to brokers, and the ISR proposals that it receives.
 
 LeaderAndIsr, UpdateMetadata and StopReplica are passed directly to the broker in the controller's
-own process. Other brokers receive them as the requests of the same names. Each request contains the
-controller's epoch. A broker ignores a request if its epoch is older than the newest epoch that the
-broker has seen.
+own process. Other brokers receive them as Kafka requests with the same names. Each request contains
+the controller's epoch. A broker ignores a request if its epoch is older than the newest epoch that
+the broker has seen.
 """
 
 from __future__ import annotations

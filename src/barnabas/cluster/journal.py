@@ -1,7 +1,7 @@
 """Writes the embedded store's files: a copy of the journal and snapshot in each log directory.
 
-Invariant: if a frame was appended before a `sync` that returned, the next `open` reads it back;
-every frame is read either whole or not at all. After a crash, there may be a torn frame at the end
+Invariants: A frame that was appended before a successful `sync` is read by the next `open`. Every
+frame is read either as a whole or not at all. After a crash, there may be a torn frame at the end
 of the journal, which was never acknowledged and is cut off. Any other unreadable data has been
 damaged. It is read from another copy; if it is damaged in all copies, the store is not opened
 (`journal_copies`). Damaged files are saved before they are cut or replaced.
@@ -90,9 +90,9 @@ class Journal:
         self._each(lambda file: file.append(whole))
 
     def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
-        """Return two functions for each copy: one that syncs it, and one to call if that fails.
+        """Return two functions for each copy: one that syncs it, and one to call if the sync fails.
 
-        The syncs may run concurrently, in threads.
+        The syncs may run concurrently in threads.
         """
         return [(each.sync, self._failure_of(each)) for each in self._files]
 

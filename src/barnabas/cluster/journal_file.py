@@ -23,7 +23,7 @@ _TEMPORARY = ".tmp"
 class JournalFile:
     """A copy that is locked from `lock` to `close`. Reading does not require the lock.
 
-    Two processes never write to the same copy, whatever their log directories are.
+    Two processes never write to the same copy, even if their log directories differ.
     """
 
     __slots__ = ("_disk", "_file", "_is_sealed", "directory", "size_bytes")

@@ -1,7 +1,7 @@
 """Stores which paths are watched on a server, and their state when the watch was set.
 
-A server forgets its watches when the connection ends. They are set again on the next connection,
-and if a path has another state by then, a change was missed.
+A server forgets its watches when the connection ends. They are set again on the next connection. If
+the state of a path is different by then, a change was missed.
 
 Invariant: each callback is called once, either after a change or when the session ends. It may be
 called although nothing has changed, and it does not learn what has changed.

@@ -247,8 +247,8 @@ class ZooKeeperStore(RemoteStore):
         def on_answer(answer: asyncio.Future[Any]) -> None:
             if not answer.cancelled() and answer.exception() is None:
                 stat = answer.result()
-                # The zxids at which the node was created, at which it was last written, and at
-                # which its children last changed.
+                # The zxids of the node's creation, of the last write to it, and of the last change
+                # to its children.
                 is_set(_NO_NODE if stat is None else (stat.czxid, stat.mzxid, stat.pzxid))
 
         whole = under(self._chroot, path)

@@ -307,7 +307,7 @@ class Connection:
             _log.debug("kazoo is still waiting for a server; its thread ends after this attempt")
 
     def is_in_session(self, session_id: int) -> bool:
-        """Return whether this is still the current session. Called in kazoo's thread."""
+        """Return whether this is still the current session. This is called in kazoo's thread."""
         client_id = self._client.client_id
         return client_id is not None and client_id[0] == session_id
 
@@ -328,7 +328,7 @@ class Connection:
         return _Watcher(self._inbox, path, on_change)
 
     def _state_changed(self, state: str) -> None:
-        """Report kazoo's new state. Called in kazoo's thread."""
+        """Report kazoo's new state. This is called in kazoo's thread."""
         client_id = self._client.client_id
         session_id = client_id[0] if client_id is not None else 0
         self._inbox.put(self._notify, _STATES[state], session_id)

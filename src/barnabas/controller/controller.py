@@ -6,12 +6,12 @@ brokers. Each commit checks the version of the controller epoch, so the commit o
 controller fails as a whole. The driver commits first, then calls `apply`, and then sends the
 requests. If the commit fails, nothing has changed anywhere.
 
-Invariant: `image` is the committed state. In addition, the machine stores only requests (which
-brokers are shutting down, and which topics are to be deleted), the brokers that are excluded
-because of their versions (they are not in the image, as if they were not live), log ends, and
-counts. A topic is deleted in the same order as in Kafka, and each step can be repeated after a
-crash: first its leaders are removed, then all replicas, then the topic's nodes, and finally the
-deletion request.
+Invariant: `image` is the committed state. In addition, the machine stores pending requests (which
+brokers are shutting down, and which topics are to be deleted), log ends, counts, and the brokers
+that are excluded because of their versions. The image does not contain the excluded brokers, as if
+they were not live. A topic is deleted in the same order as in Kafka, and each step can be repeated
+after a crash: first its leaders are removed, then all replicas, then the topic's nodes, and finally
+the deletion request.
 """
 
 from __future__ import annotations

@@ -130,8 +130,7 @@ def roles(
         state = PartitionState(name, topic.topic_id, partition, topic.config, False, cause)
         beginners = new.get(name)
         for replica in partition.replicas:
-            # `hosted` does not contain brokers that are not live or that are sent everything
-            # anyway.
+            # `hosted` contains only live brokers, and none that are sent everything anyway.
             if replica in hosted:
                 is_new = beginners is not None and replica in beginners
                 hosted[replica].append(state._replace(is_new=True) if is_new else state)

@@ -169,7 +169,7 @@ class Draft:
         self._changed[topic.name] = (topic, dict(topic.partitions))
 
     def put(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Change those parts of a partition that are not stored in its state node."""
+        """Change the parts of a partition that are not stored in its state node."""
         changed = self._changed.get(name.topic)
         if changed is None:
             topic = self.image.topics[name.topic]
@@ -429,7 +429,7 @@ class Draft:
 
         A deletion does not increment it.
         """
-        # This is EpochDuringDelete in Kafka. The replica is deleted whatever its leader epoch is.
+        # This is EpochDuringDelete in Kafka. The replica is deleted regardless of its leader epoch.
         if name.topic in self._state.deleting:
             return WHILE_DELETING
         partition = self.get(name)

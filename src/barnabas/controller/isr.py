@@ -90,7 +90,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         isr = tuple(member.broker_id for member in proposal.isr)
         _check_epochs(before, proposal)
         # The proposal has already been fulfilled, perhaps because a response was lost. Accept it,
-        # whatever its partition epoch is.
+        # regardless of its partition epoch.
         if isr == before.isr and before.leader == broker_id:
             return _as_it_is(before)
         _check_isr(draft, before, broker_id, proposal)

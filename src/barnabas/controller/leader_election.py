@@ -5,9 +5,9 @@ live replica is eligible, because there are no records. Later, only live replica
 are eligible (RE-10), because only they have every acknowledged record. If the log directory of a
 replica has failed, the replica counts as dead, even if its broker is live. The ISR never becomes
 empty: the partition waits for the last members. `Draft.lead` in `decision_draft` decides whether to
-elect a leader from the ISR, to elect one that is not in the ISR, or to wait; to find out whether
-the members of the ISR can be trusted, it calls `lost_log_ends`. Each function returns the partition
-as it is after one write, with the next partition epoch and the next leader epoch.
+elect a leader from the ISR, to elect one that is not in the ISR, or to wait. It calls
+`lost_log_ends` to find out whether the members of the ISR can be trusted. Each function returns the
+partition as it is after one write, with the next partition epoch and the next leader epoch.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _ring(racks: Mapping[int, str | None]) -> _Ring:
     by_rack: dict[str, list[int]] = {}
     for broker in brokers:
         by_rack.setdefault(str(racks[broker]), []).append(broker)
-    # Take one broker from each rack in turn, and skip racks that have no more brokers.
+    # Take one broker from each rack in turn, and skip racks that have no brokers left.
     turns = [(turn, rack) for rack, members in by_rack.items() for turn in range(len(members))]
     return _Ring([by_rack[rack][turn] for turn, rack in sorted(turns)], racks, len(by_rack))
 

@@ -1,12 +1,12 @@
 """Defines a coordinator machine's decision for an event, and how it is built for a group.
 
-The machine's driver appends the records in one batch, and applies them in order once they are in
-the log. (A very large number of tombstones needs several batches, so an early batch may already be
-in the log when a later one is rejected.) Once the high watermark has passed the records, the driver
-sends the replies that depend on them (`Reply.after`) and starts writing the markers. If the append
-is rejected, the decision has no effect, and the driver sends the error to every request that the
-decision would have answered. A request that is not answered by the decision for its own event stays
-parked in the machine, and is answered by a later decision.
+The machine's driver appends the records in one batch. Once they are in the log, the driver applies
+them in order. (A very large number of tombstones needs several batches, so an early batch may
+already be in the log when a later one is rejected.) Once the high watermark has passed the records,
+the driver sends the replies that depend on them (`Reply.after`) and starts writing the markers. If
+the append is rejected, the decision has no effect, and the driver sends the error to every request
+that the decision would have answered. A request that is not answered by the decision for its own
+event stays parked in the machine, and is answered by a later decision.
 """
 
 from __future__ import annotations

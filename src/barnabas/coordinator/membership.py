@@ -117,7 +117,7 @@ def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int
     if group is None:
         return UnknownMemberId.code
     if not identity.member_id:
-        # Static members are removed by an administrator, whatever their current member id is.
+        # Static members are removed by an administrator, regardless of their current member id.
         member = group.static_member(identity.group_instance_id)
         if member is None:
             return UnknownMemberId.code

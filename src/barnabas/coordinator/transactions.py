@@ -2,8 +2,8 @@
 
 For each transactional id, the machine tracks the producer, the partitions of the transaction, and
 the outcome. Each request is a method call that returns a `Decision`; the state changes only in
-`apply`. The transactions are those of Kafka 3.9 in version 1 (without the `transaction.version`
-feature; KIP-98, KIP-360, and part 1 of KIP-890).
+`apply`. Transactions work as in Kafka 3.9 in version 1 (without the `transaction.version` feature;
+KIP-98, KIP-360, and part 1 of KIP-890).
 
 Invariants: an outcome never changes once it is in the log. Markers are written for a decided
 transaction until its Complete record is in the log. The epoch of a producer id never decreases.

@@ -58,7 +58,7 @@ class Unreplicated:
         stored: Stored | None,
         high_watermark: int,
     ) -> None:
-        """Note that a record above the high watermark replaces `known` with `stored`.
+        """Record that `known` is replaced with `stored`, by a record above the high watermark.
 
         `name` identifies the group and the place of the record.
         """

@@ -108,14 +108,14 @@ class SessionPartition:
         return session.used_ms if session.replica_id == replica_id else None
 
     def notify(self, appended_bytes: int) -> None:
-        """Note that more bytes have become visible."""
+        """Record that more bytes have become visible."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
             session.waiter.notify(appended_bytes)
 
     def wake(self) -> None:
-        """Note a change that has to be sent to the reader immediately."""
+        """Record a change that has to be sent to the reader immediately."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
@@ -205,7 +205,7 @@ class FetchSession:
         partition.log_start_offset = log_start_offset
 
     def on_served(self, partition: SessionPartition) -> None:
-        """Note that the partition has returned bytes, so the next request reads it last."""
+        """Record that the partition has returned bytes, so that the next request reads it last."""
         del self.changed[partition]
         self.changed[partition] = None
 
@@ -324,7 +324,7 @@ class FetchSessions:
         if oldest is None:
             return False
         # KIP-227: a session that has not been used for two minutes
-        # (min.incremental.fetch.session.eviction.ms) is evicted first, whatever its size is.
+        # (min.incremental.fetch.session.eviction.ms) is evicted first, regardless of its size.
         if now_ms - oldest.used_ms > _SAFE_MS:
             self.close(oldest.session_id)
             return True

@@ -202,7 +202,7 @@ class Follower:
         return Append()
 
     def on_appended(self, got: Fetched) -> list[Advance]:
-        """Note that the records of an `Append` step, if it had any, are in the log (RE-6).
+        """Record that the log contains the records of an `Append` step, if it had any (RE-6).
 
         The shell then raises the log start offset to the leader's, if that is below the high
         watermark.

@@ -217,7 +217,7 @@ class Partition:
         return self._advance()
 
     def on_log_start_moved(self, offset: int) -> None:
-        """Note the new start offset of the log, which retention or DeleteRecords has moved."""
+        """Store the new start offset of the log after retention or DeleteRecords has moved it."""
         self._log_start_offset = offset
 
     # --- what the controller says ----------------------------------------------------------------
@@ -480,7 +480,7 @@ class Partition:
     # --- as a follower ---------------------------------------------------------------------------
 
     def on_copied(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
-        """Note that the follower's log now ends here, and adopt the leader's HW (RE-6).
+        """Store the new end of the follower's log, and adopt the leader's HW (RE-6).
 
         If a new leader has a lower HW, keep the higher one, because committed records stay
         committed.
@@ -501,7 +501,7 @@ class Partition:
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
     def on_started_at(self, offset: int) -> None:
-        """Note that the follower's log was emptied and now starts at this offset."""
+        """Record that the follower's log was emptied and now starts at this offset."""
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 

@@ -103,7 +103,7 @@ class Limits(NamedTuple):
 
     @property
     def needs_walk(self) -> bool:
-        """True if every record must be checked, whatever codec the batch uses."""
+        """True if every record must be checked, regardless of the codec of the batch."""
         return (
             self.needs_key
             or self.timestamp_before_max_ms != _UNBOUNDED_MS

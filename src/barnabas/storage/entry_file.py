@@ -97,7 +97,7 @@ class EntryFile:
         self.count = count
 
     def clear(self) -> None:
-        """Remove all entries, whatever the file contains."""
+        """Remove all entries, regardless of what the file contains."""
         self.count = self._stored = 0
         self._pending = None
 

@@ -134,8 +134,8 @@ class LeaderEpochs:
             self._on_change()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Remove all epochs that end below the offset, which becomes the start of the epoch that
-        contains it.
+        """Remove all epochs that end below the offset. The epoch that contains the offset now
+        starts there.
         """
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if i and (i > 1 or self._entries[0].start_offset < offset):

@@ -143,7 +143,7 @@ class SparseIndex(EntryFile):
         super().truncate(count)
 
     def clear(self) -> None:
-        """Remove all entries, whatever the file contains."""
+        """Remove all entries, regardless of what the file contains."""
         self._last, self._page = None, b""
         super().clear()
 

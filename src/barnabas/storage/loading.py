@@ -119,7 +119,7 @@ class Start(NamedTuple):
     durable.
     """
     now_ms: int = 0
-    """The current wall time, by which producers that have been idle for too long are removed."""
+    """The current wall time. Producers that have been idle for too long by then are removed."""
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS

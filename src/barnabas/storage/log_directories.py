@@ -1,4 +1,4 @@
-"""Tracks which log directories are online, which have failed, and to which cluster they belong.
+"""Tracks which log directories are online, which have failed, and which cluster they belong to.
 
 A directory that has failed stays offline. This process does not access it again, and the next start
 scans it if it can be used (KIP-112). The other directories stay online.

@@ -1,12 +1,12 @@
 """Creates the files of new logs. On most disks, this is the slowest step of creating a log.
 
     new = store.place(name, topic_id)     chooses the directory, once
-    new.lay_out()                         creates the files; in any thread, and in parallel
-    store.make(name, topic_id, config)    returns the log; creates any missing files
+    new.lay_out()                         creates the files; may run in parallel in threads
+    store.make(name, topic_id, config)    returns the log, and creates any missing files
     store.topic_ids.write()               writes the topic ids of all new logs to disk with one sync
 
-Nothing may be written to a log before its topic id is on disk. Otherwise, a power failure could
-leave records for which it is unknown to which topic of that name they belong.
+Nothing may be written to a log before its topic id is on disk. Otherwise, after a power failure, it
+could be unknown to which topic of that name the records belong.
 """
 
 from __future__ import annotations

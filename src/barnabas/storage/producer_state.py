@@ -1,8 +1,8 @@
 """Maintains the producer state of a log and the snapshots of that state.
 
-`producers` detects duplicate batches, and this module stores the state on disk. It tracks the
-offset of the newest snapshot and the end offset of the last batch from a producer with an id. If
-the log is truncated above that end offset, the state does not change.
+`producers` detects duplicate batches, and this module stores the state on disk. This module also
+tracks the offset of the newest snapshot and the end offset of the last batch from a producer with
+an id. If the log is truncated above that end offset, the state does not change.
 
 A snapshot of many producers is written in a thread, so that it does not block the event loop. It
 contains the state from the time at which it became due. When it is complete, it is renamed to its

@@ -51,9 +51,10 @@ delta, the timestamp, the coordinator epoch, and the first offset of the transac
 _BATCH = Struct(">iqiq")
 _KEPT_BYTES = ROW.size + KEPT_BATCHES * _BATCH.size
 _OLD_BYTES = _KEPT_BYTES - _BATCH.size
-# Structs for the fields that are read or written together for each batch: epoch, last sequence
-# and first offset of the transaction; epoch, coordinator epoch and that offset; timestamp and that
-# offset; and the row with the newest batch.
+# Structs for the fields that are read or written together for each batch. `_TO_CHECK` has the
+# epoch, the last sequence number and the first offset of the transaction. `_TO_KEEP` has the epoch,
+# the coordinator epoch and that offset. `_AGE` has the timestamp and that offset. `_STATE` is the
+# row with the newest batch.
 _TO_CHECK = Struct(">8xhi24xq").unpack_from
 _TO_KEEP = Struct(">8xh24xiq").unpack_from
 _AGE = Struct(">26xq4xq")

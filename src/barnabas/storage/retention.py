@@ -83,8 +83,8 @@ class Retention:
             # As in Kafka, remove a segment because of the size only if at least `retention.bytes`
             # remain after that.
             excess_bytes -= segment.size_bytes
-            # DeleteRecords has raised the log start above this segment, so remove it whatever the
-            # policy.
+            # DeleteRecords has raised the log start above this segment, so remove it regardless of
+            # the cleanup policy.
             if following is not None and end_offset <= bounds.log_start_offset:
                 by_start += 1
             elif excess_bytes >= 0:

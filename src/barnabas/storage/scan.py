@@ -233,8 +233,7 @@ class _Found:
         self.position, self.next_offset = begin + at, next_offset
 
     def take_slowly(self) -> bool:
-        """Process the batch at `position`, whatever its size, and any old messages before the next
-        batch.
+        """Process a batch of any size at `position`, and any old messages before the next batch.
 
         Returns whether anything was processed.
         """

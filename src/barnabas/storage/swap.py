@@ -1,8 +1,8 @@
 """Swaps cleaned segments into a log so that a crash does no harm, using the same file suffixes as
 Kafka.
 
-    1   begin     The new segment's files are renamed from `.cleaned` to `.swap`. The last of these
-                  renames commits the swap. If a crash occurs before it, the next start
+    1   begin     The new segment's files are renamed from `.cleaned` to `.swap`. The last rename
+                  commits the swap. If a crash occurs before it, the next start
                   (`leftovers`) undoes the swap; if a crash occurs later, it finishes the swap.
     2             The directory is synced in a thread.
     3   finish    The old segments' files are renamed to `.deleted`, and the suffix `.swap` is

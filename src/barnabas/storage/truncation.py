@@ -7,7 +7,7 @@ shorten any. The remaining steps may run in a thread, in this order:
         cut only after that. A segment that was cut looks whole, so if removed segments reappeared
         behind it, nothing would show that they belong to another history
     2   the log file is cut and synced. Otherwise, the removed records might reappear after the
-        records that are written next. Their checksums are valid, but no other replica has them
+        records that are written next. Their checksums would be valid, but no other replica has them
     3   the record of gaps is written and, if the log was emptied, the file of its epochs
     4   the checkpoints that are now above the log end are written (`before_writes`)
 

@@ -1,9 +1,9 @@
 """Tracks which transactions are in progress at the cleaner's position in a log (KIP-98).
 
-The `.txnindex` file shows that a transaction was aborted before the cleaner has reached its marker.
-The data of an aborted transaction is removed immediately. Its marker is kept for as long as a
-reader may need it. It is removed only when a pass has found no more batches of the transaction and
-the delete horizon that this pass wrote into the marker has passed.
+From the `.txnindex` file, the cleaner knows that a transaction was aborted even before it reaches
+the marker. The data of an aborted transaction is removed immediately. Its marker is kept for as
+long as a reader may need it. A pass that finds no more batches of the transaction writes a delete
+horizon into the marker. The marker is removed only when this horizon has passed.
 """
 
 from __future__ import annotations

@@ -85,9 +85,9 @@ class EmbeddedStore(MetadataStore):
 
         The directories must exist. If `read_only` is set, the store may be in use by another
         process. In that case, nothing can be committed, and the tree contains the ephemeral nodes
-        of the last session. Raises ConfigError if another process is writing to the store or if
-        there is nothing to read, CorruptData if the files were damaged by anything other than a
-        crash, or OSError.
+        of the last session. Raises OSError, ConfigError if another process is writing to the store
+        or if there is nothing to read, or CorruptData if the files were damaged by anything other
+        than a crash.
         """
         if not read_only:
             return cls(Journal(*directories, disk=disk), disk.snapshot_at_bytes)

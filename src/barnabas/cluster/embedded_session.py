@@ -1,9 +1,8 @@
 """Provides additional sessions in an embedded store, so that several brokers can share a process.
 
-A session is connected as soon as it is created. `close` and `expire` end it in the same way as a
-server ends the session of a client that has gone silent: the ephemeral nodes are removed, and
-operations that were begun in the session no longer take effect. `reconnect` begins the next
-session.
+A session is connected as soon as it is created. `close` and `expire` end it just as a server ends
+the session of a client that has gone silent: the ephemeral nodes are removed, and operations that
+were begun in the session no longer take effect. `reconnect` begins the next session.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ NEVER_LED = -1
 
 
 class Endpoint(NamedTuple):
-    """The address of a broker's listener, with the name of the listener."""
+    """The name and the address of a broker's listener."""
 
     listener: str
     host: str

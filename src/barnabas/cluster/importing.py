@@ -67,7 +67,7 @@ async def import_tree(
 
     `leader_epoch_of` returns the newest leader epoch in the log of a partition, or -1. Raises
     ConfigError if the import is not possible, CorruptData if the tree cannot be read, or
-    MetadataError if writing to the store fails. If it fails, nothing has been imported.
+    MetadataError if writing to the store fails. If this fails, nothing has been imported.
     """
     await _check_empty(store)
     data, ephemeral_nodes = _persistent(tree)
@@ -87,8 +87,8 @@ async def import_tree(
             if not replicas:
                 raise CorruptData(f"{layout.topic_path(name)}: partition {number} has no replicas")
             partition = TopicPartition(name, number)
-            # Use a greater epoch than every epoch in the log. If an epoch were used twice, two
-            # histories could not be told apart.
+            # Use an epoch that is greater than every epoch in the log. If an epoch were used twice,
+            # two histories could not be told apart.
             epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
             if layout.state_path(name, number) not in data:
                 _add_state(data, partition, replicas, epoch)

@@ -214,8 +214,8 @@ def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
 
     The store is neither changed nor locked.
 
-    A commit that is being appended at this moment is ignored. Raises ConfigError if there is no
-    store, CorruptData if data was destroyed, or OSError.
+    A commit that is being appended at this moment is ignored. Raises OSError, ConfigError if there
+    is no store, or CorruptData if data was destroyed.
     """
     copies = read_copies(directories)
     if all(each.journal is None for each in copies):

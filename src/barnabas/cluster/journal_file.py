@@ -31,7 +31,7 @@ class JournalFile:
     def __init__(self, directory: Path, disk: JournalDisk) -> None:
         """Open the journal, or create it, and lock it.
 
-        Raises ConfigError if another process has locked it, or OSError.
+        Raises OSError, or ConfigError if another process has locked it.
         """
         self._disk = disk
         self.directory = directory

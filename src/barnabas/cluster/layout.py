@@ -208,7 +208,7 @@ def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
 
 
 def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage:
-    """Decode a broker's registration in version 1 to 5. `epoch` is the czxid of the node."""
+    """Decode a broker's registration in versions 1 to 5. `epoch` is the czxid of the node."""
 
     def read(node: Mapping[str, Any]) -> BrokerImage:
         protocols = node.get(_SUBPROTOCOLS, {})

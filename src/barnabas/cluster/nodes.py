@@ -1,4 +1,4 @@
-"""Implements a tree of nodes in memory, and how commits change it.
+"""Implements a tree of nodes in memory, and the commits that change it.
 
 A commit is first staged: its operations are checked in order, and applied to copies of the nodes
 that they change. If all operations are possible, the copies replace the nodes (`merge`); otherwise,

@@ -1,4 +1,4 @@
-"""Implements the common part of all metadata stores on servers, with successive sessions.
+"""Implements what all metadata stores on servers have in common, such as successive sessions.
 
 A read is retried until a response arrives or the session ends. The end of a session is reported
 once, as EXPIRED. The next session begins automatically and is reported as CONNECTED. The

@@ -23,7 +23,9 @@ ANY_VERSION = -1
 
 
 class Znode(NamedTuple):
-    """A node that was read. `owner` is the session of an ephemeral node, and otherwise 0."""
+    """A node that was read. `owner` is the session that owns the node if it is ephemeral, otherwise
+    0.
+    """
 
     data: bytes | None
     version: int
@@ -160,8 +162,8 @@ class MetadataStore(Protocol):
         """Call `callback` once, after the node's data, existence or set of children has changed.
 
         A callback that is registered several times for a path is called only once. It is called as
-        soon as `read` shows the change, which may be before the commit is on disk and acknowledged,
-        or when the session ends, if that happens first. It may also be called although nothing has
+        soon as `read` shows the change, even if the commit is not on disk and acknowledged yet, or
+        when the session ends, if that happens first. It may also be called although nothing has
         changed.
         """
         ...

@@ -329,8 +329,8 @@ class ZooKeeperStore(RemoteStore):
         """Set the ACL of an existing node to the one that a new node gets with `zookeeper.set.acl`.
 
         Returns whether the node exists. If `is_protected` is false, everyone gets access to the
-        node. Raises OutcomeUnknown, or MetadataError, for example if this connection is not allowed
-        to change the ACL.
+        node. Raises OutcomeUnknown or MetadataError (for example, if this connection is not allowed
+        to change the ACL).
         """
         rights = rights_of(path, is_protected=is_protected)
         await self._until_connected(self._session_id, path)

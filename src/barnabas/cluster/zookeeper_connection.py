@@ -201,7 +201,7 @@ def _survive(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
 
 
 class _LastWords(logging.Handler):
-    """Stores kazoo's last message, and passes on only messages that should never be logged.
+    """Stores kazoo's last warning, and logs only kazoo's errors.
 
     kazoo logs every attempt to connect. Messages below WARNING are dropped, because they may
     contain passwords.
@@ -340,7 +340,7 @@ class Connection:
 
 
 def _identity(settings: Settings) -> dict[str, Any]:
-    """Return the arguments with which kazoo is given the credentials."""
+    """Return the arguments that pass the credentials to kazoo."""
     if not settings.credentials:
         return {}
     if not settings.uses_sasl:

@@ -100,12 +100,12 @@ class Commit:
         return results
 
     def results(self, answers: Sequence[Any]) -> list[str | int]:
-        """Return the results in the form of the store.
+        """Return the results in the form that the store uses.
 
         If an operation failed, raises its MetadataError.
         """
         for operation, answer in zip(self.operations, answers, strict=True):
-            # One of these two errors is reported for each operation that did not fail itself.
+            # One of these two errors is reported for each operation that did not itself fail.
             if isinstance(answer, Exception) and not isinstance(
                 answer, RolledBackError | RuntimeInconsistency
             ):

@@ -76,7 +76,7 @@ def _config_of(variable: str) -> str:
 
 
 def _hint(variable: str) -> str:
-    """Suggest the variable with the most similar name, in case there is a typing error."""
+    """Suggest the variable with the most similar name, in case of a typing error."""
     import difflib  # rarely needed at startup
 
     near = difflib.get_close_matches(_config_of(variable), BROKER_KEYS, n=1, cutoff=0.85)

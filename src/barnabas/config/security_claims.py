@@ -19,7 +19,7 @@ _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does this in front of Z
 
 
 class Claim(NamedTuple):
-    """A security feature that a setting promises, an alternative, and harmless values."""
+    """A security feature that a setting promises, an alternative, and any harmless values."""
 
     promise: str
     way_out: str

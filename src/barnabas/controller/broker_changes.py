@@ -58,8 +58,8 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
     draft.because = f"controller {draft.image.controller_id} took over"
     if dead:
         draft.because += f" and found {_brokers(dead)} not registered"
-    # This comes before dead brokers are removed from the ISR: if any member can be trusted, the
-    # member that remains must be one of the trusted ones.
+    # This comes before dead brokers are removed from the ISR, because if any member can be trusted,
+    # the member that remains must be a trusted one.
     trusted = distrust(partition, doubtful, draft.epoch)
     if trusted is not None:
         lossy = [replica for replica in partition.isr if replica in doubtful]

@@ -167,7 +167,7 @@ class Controller:
     def deletions_requested(self, names: Iterable[str]) -> Decision:
         """Start to delete topics: remove their leaders, and tell brokers to delete the replicas.
 
-        The topics stay in the image, without leaders, as long as their names cannot be used again.
+        The topics stay in the image, without leaders, until their names can be used again.
         """
         names = list(names)
         topics = [topic for topic in map(self.with_departing, names) if topic is not None]
@@ -402,11 +402,11 @@ class Controller:
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Elect preferred leaders or, if `unclean` is set, any replica if there is no leader
-        (KIP-460).
+        """Elect preferred leaders (KIP-460).
 
-        If no partitions are named (None), all partitions are handled, and those that need no
-        election are omitted from the response.
+        If `unclean` is set, elect any live replica of a partition that has no leader. If no
+        partitions are named (None), all partitions are handled, and those that need no election are
+        omitted from the response.
         """
         draft = self._draft()
         requested = (
@@ -513,7 +513,7 @@ class Controller:
         draft = self._draft()
         draft.because = because
         for topic in topics:
-            # No leader is elected any more for a topic that is being deleted.
+            # No leaders are elected for a topic that is being deleted.
             if topic.name in self._deleting:
                 continue
             draft.take_up(topic)

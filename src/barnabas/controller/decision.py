@@ -18,7 +18,7 @@ from barnabas.types import TopicPartition
 
 _NAMED_AT_MOST = 5
 _BYTES_BESIDE = 60
-"""The maximum size of an operation without path and data: its type, lengths and version."""
+"""The maximum size of an operation without its path and data: the type, lengths and version."""
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]

@@ -1,4 +1,4 @@
-"""Drafts a decision: partitions after each write, operations, and the brokers to notify.
+"""Drafts a decision: the partitions after each write, the operations, and the brokers to notify.
 
 Invariant: the state of a partition is written in steps. Each step requires the version that the
 previous step has produced, and leaves a valid state for anyone who reads the tree between two
@@ -361,8 +361,8 @@ class Draft:
 
         LeaderAndIsr is sent before the update to all brokers, so that leaders know their role when
         the first client requests arrive. Before that, known brokers are sent the addresses of the
-        new brokers, because they may have to follow them, and new brokers are sent all topics.
-        Topics that are being deleted are not sent.
+        new brokers, because the known brokers may have to follow the new ones, and new brokers are
+        sent all topics. Topics that are being deleted are not sent.
         """
         changed, deleting = self._topics(), self._state.deleting
         image = self.image.apply(self._update(changed))

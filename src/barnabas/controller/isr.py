@@ -163,7 +163,8 @@ def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> boo
     # KIP-903: below version 3, the request contains no epoch, so Kafka does not check it.
     if member.broker_epoch not in (_NOT_SENT, broker.epoch):
         return False
-    # RE-13: a broker in shutdown cannot join an ISR, but remains a member until it is removed.
+    # RE-13: a broker that is shutting down cannot join an ISR, but remains a member until it is
+    # removed.
     return member.broker_id in before.isr or member.broker_id in draft.electable
 
 

@@ -187,7 +187,7 @@ class Groups:
     # --- groups ----------------------------------------------------------------------------------
 
     def describe(self, ticket: int, group_id: str, *, with_events: bool) -> Decision:
-        """Reply with a description of the group, a `DescribedGroup`."""
+        """Reply with a `DescribedGroup`, which describes the group."""
         answer = _description(group_id, self._find(group_id), with_events=with_events)
         return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
 

@@ -40,7 +40,7 @@ Error = type[KafkaError] | KafkaError
 
 
 def commit_answer(request: OffsetCommitRequest, error: Error | None = None) -> OffsetCommitResponse:
-    """Return a response with the same result for all partitions; None means success."""
+    """Return a response with this error for all partitions. If it is None, all succeeded."""
     code = NONE if error is None else error.code
     return OffsetCommitResponse(
         topics=[
@@ -61,7 +61,7 @@ def commit_answer(request: OffsetCommitRequest, error: Error | None = None) -> O
 def transactional_answer(
     request: TxnOffsetCommitRequest, error: Error | None = None
 ) -> TxnOffsetCommitResponse:
-    """Return a response with the same result for all partitions; None means success."""
+    """Return a response with this error for all partitions. If it is None, all succeeded."""
     code = NONE if error is None else error.code
     return TxnOffsetCommitResponse(
         topics=[

@@ -113,7 +113,7 @@ class Transactions:
         self._unmarked: dict[str, set[TopicPartition]] = {}
         """The partitions of decided transactions that may not have their marker yet."""
         self._uncompleted: dict[str, None] = {}
-        """Transactions that have all markers, but whose Complete record is not appended yet."""
+        """Transactions that have all markers, but whose Complete record is not in the log yet."""
         self._continued: dict[str, _Continued] = {}
         self._began_ms: dict[str, int] = {}
         """When each ongoing transaction began, on the monotonic clock.

@@ -297,7 +297,7 @@ class Partition:
 
         This must be called only if the fetch is in range and there is no diverging epoch. Raises
         NotLeaderOrFollower if the broker has no replica or has registered again since, and
-        FencedLeaderEpoch or UnknownLeaderEpoch if it is in another epoch.
+        FencedLeaderEpoch or UnknownLeaderEpoch if the fetch is in another epoch.
         """
         if not self.is_leader:
             raise self._not_leader()
@@ -401,7 +401,7 @@ class Partition:
         """Return whether the follower's broker is live in the registration that sent the fetch.
 
         If the broker has registered again, it may have lost data. If its epoch is unknown, the
-        controller makes the check.
+        controller checks it.
         """
         epoch = self._live.get(replica)
         return epoch is not None and (
@@ -512,7 +512,10 @@ class Partition:
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """Return when a follower last had all of the leader's records; long ago if it never did."""
+        """Return when a follower last had all of the leader's records.
+
+        If it never did, the result is a time long ago.
+        """
         return self._followers[replica].caught_up_at_ms
 
     def in_sync(self) -> list[InSync]:

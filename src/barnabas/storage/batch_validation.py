@@ -71,7 +71,7 @@ _PRODUCERS_CODEC = -1
 _WALKED_AT_ONCE = 4096
 # Up to this size, compression runs on the event loop, because two thread switches cost more.
 _INLINE_BYTES = 64 * 1024
-# The same limit for decompression, which is ten times faster.
+# The corresponding limit for decompression, which is ten times faster.
 _INLINE_PLAIN_BYTES = 1024 * 1024
 
 Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
@@ -260,7 +260,7 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
 
 
 def _is_cut(records: memoryview) -> bool:
-    """Return whether the batch is truncated, checking in Kafka's order.
+    """Return whether the batch is truncated. The order of the checks is the same as in Kafka.
 
     A truncated batch gets the error INVALID_RECORD, but a batch with an impossible length gets
     CORRUPT_MESSAGE.

@@ -1,4 +1,4 @@
-"""Runs lookups that may have to wait for the disk in a thread, using copies of the segments.
+"""Runs lookups in a thread if they may have to wait for the disk, using copies of the segments.
 
 The event loop owns the segments of a log: it appends to them and closes their files. A thread
 therefore works on copies that have the current sizes, and opens and closes the files itself. When

@@ -65,7 +65,7 @@ class NewFuture(NamedTuple):
 
 
 class _Leaving(NamedTuple):
-    """A replica that its future replica has replaced, but that still has the plain name."""
+    """A replica that has been replaced by its future replica but still has the plain name."""
 
     source: LogDirectory
     target: LogDirectory

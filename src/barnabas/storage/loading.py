@@ -68,7 +68,7 @@ class Loading:
             )
 
     def opening(self, topic_partition: TopicPartition) -> None:
-        """Start loading a log. The log before it has been loaded."""
+        """Start loading a log. The previous log has been loaded."""
         if self._current is not None:
             self._completed += 1
         self._current = topic_partition

@@ -3,9 +3,9 @@
 An append has four steps: check, place, stage, write. A valid batch is assigned an offset, and the
 state of the log is updated immediately: the log end, the indexes and the producer's sequence
 number. The bytes are buffered until `write_staged`, so that all appends in one iteration of the
-event loop need only one system call; a read writes them first. If a write fails, the state in
-memory differs from the disk. The log has then failed, and every call raises an error until the log
-is reopened. The staged batches have not been acknowledged at that point.
+event loop need only one system call; a read first writes them to the file. If a write fails, the
+state in memory differs from the disk. The log has then failed, and every call raises an error until
+the log is reopened. The staged batches have not been acknowledged at that point.
 
 A log does not know whether this broker leads the partition or follows it: the caller passes the
 leader epoch and the offset up to which to read. Before `flush`, no record is guaranteed to be on
@@ -176,10 +176,10 @@ class Log:
         """Append a producer's batch as the leader, and write the offset, the epoch and the time
         into `records`.
 
-        The batch is staged, so `records` must not change until `write_staged`. Raises a KafkaError
-        to be sent to the producer, in which case the log is unchanged, or OSError, in which case
-        the log has failed. If the batch duplicates one of the producer's last five batches, the
-        result for that batch is returned. See `admit`.
+        The batch is staged, so `records` must not change until `write_staged`. If a KafkaError is
+        raised, it must be sent to the producer, and the log is unchanged. If OSError is raised, the
+        log has failed. If the batch duplicates one of the producer's last five batches, the result
+        for that batch is returned. See `admit`.
         """
         if self.health.is_failed or self.truncation.unsettled is not None:
             self.settle()

@@ -1,4 +1,4 @@
-"""Tracks whether a log can still be used or has been lost to a disk error or abandoned.
+"""Tracks whether a log can still be used, which is not the case if it has failed or was abandoned.
 
 After a failed write, the state in memory differs from the disk. In addition, a kernel that could
 not write a page may drop the page and report success for the next write. A log therefore stays

@@ -83,7 +83,7 @@ class OffsetCheckpoints:
     def forget(self, directory: LogDirectory, name: TopicPartition) -> None:
         """Remove an earlier log with this name from the files. Raises DirectoryError.
 
-        Otherwise, the new log would get the offsets of the earlier one after a crash.
+        If they were kept, the new log would get the offsets of the earlier one after a crash.
         """
         for file in ALL:
             with directory.checkpointing[file]:
@@ -94,7 +94,7 @@ class OffsetCheckpoints:
     def lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
         """Lower all offsets that are above the end of these truncated logs. Raises DirectoryError.
 
-        Otherwise, records written later at these offsets would count as durable, committed or
+        Without this, records written later at these offsets would count as durable, committed or
         deleted after the next start.
         """
         for file in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS):

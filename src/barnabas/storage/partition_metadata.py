@@ -30,7 +30,7 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
     """
     path = directory / FILE_NAME
     try:
-        # Octets that are not ASCII are replaced, so that the checks below reject the file.
+        # Bytes that are not ASCII are replaced, so that the checks below reject the file.
         text = files.read(path).decode("ascii", "replace")
     except FileNotFoundError:
         return None

@@ -148,8 +148,8 @@ class LogStore:
 
         All logs start with `config`, the configuration of the broker; the topics' configurations
         are set later. A directory that cannot be used is skipped with one line in the broker's log,
-        provided that another directory can be used. Raises ConfigError, whose one-line message
-        explains what to do, or LoadingStopped. In both cases, everything is released, and no
+        provided that another directory can be used. Raises LoadingStopped, or ConfigError with a
+        one-line message that explains what to do. In both cases, everything is released, and no
         directory is marked as clean.
         """
         try:
@@ -430,8 +430,8 @@ class LogStore:
         """Shut down cleanly. The high watermarks must already be in the checkpoints.
 
         Closes every log that can be closed, and marks directories as clean where possible. If there
-        were errors, the first one is raised at the end: OSError, or CorruptData for a damaged
-        index.
+        are errors, the first one is raised at the end. It is an OSError or, if an index is damaged,
+        CorruptData.
         """
         failures: list[OSError | CorruptData] = []
         for directory in self.directories:

@@ -2,7 +2,7 @@
 (KIP-98).
 
     .txnindex    version int16 (0) | producer id int64 | first offset int64 | last offset int64
-                 | last stable offset int64                                  34 bytes an entry
+                 | last stable offset int64                                  34 bytes per entry
 
 For each ABORT marker, the index of its segment contains an entry. `last offset` is the offset of
 the marker, so its values increase. `last stable offset` is the log's last stable offset after the

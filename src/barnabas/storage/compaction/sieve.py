@@ -187,7 +187,7 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
             run_begin = begin
         run_end = bounds[i + 1]
         at = begin
-        # Skip the length field: `bounds` already contains its value.
+        # Skip the length field, because `bounds` already contains its value.
         while data[at] >= 0x80:
             at += 1
         delta = data[at + 2]

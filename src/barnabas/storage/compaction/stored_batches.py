@@ -25,8 +25,9 @@ class Stored(NamedTuple):
 def stored_batches(
     segment: Segment, position: int, read_bytes: int, bound: int
 ) -> Iterator[Stored]:
-    """Yield the batches from `position` on, which must be the start of a batch. Raises CorruptData
-    with the position.
+    """Yield the batches, starting at `position`, which must be the start of a batch.
+
+    If a batch is damaged, raises CorruptData with its position.
 
     The checksum does not cover the base offset. If a base offset was damaged, an old record could
     become the latest one of its key. A batch is therefore rejected if its offsets overlap with the

@@ -49,8 +49,8 @@ class Transactions:
         producer_id = header.producer_id
         if marker is None:
             return True, None
-        # Keep a commit marker as long as data of its transaction is left, because a replay needs it
-        # to end the transaction.
+        # Keep a commit marker while data of its transaction is left, because a replay needs it to
+        # end the transaction.
         if marker.type != ABORT:
             was_met = producer_id in self._committing
             self._committing.discard(producer_id)

@@ -197,7 +197,7 @@ async def _check_cluster_id(store: MetadataStore, data: Data) -> None:
     theirs = layout.decode_cluster_id(data[layout.CLUSTER_ID])
     if ours != theirs:
         raise ConfigError(
-            f"the tree is of cluster {theirs}, but this store belongs to cluster {ours}"
+            f"the tree belongs to cluster {theirs}, but this store belongs to cluster {ours}"
         )
 
 

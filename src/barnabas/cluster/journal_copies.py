@@ -188,10 +188,10 @@ def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
             writer = writers.setdefault(each.zxid, copy.directory)
             if known.payload != each.payload:
                 raise ConfigError(
-                    f"the metadata in {writer} and {copy.directory} has diverged: each was "
-                    f"written without the other from commit {each.zxid}. Keep the one that you "
+                    f"the metadata in {writer} and {copy.directory} has diverged: from commit "
+                    f"{each.zxid} on, each was written without the other. Keep the one that you "
                     f"need, move {JOURNAL_NAME} and {SNAPSHOT_NAME} of the other elsewhere, and "
-                    "restart: they are copied from the one that you keep"
+                    "restart; both files are then copied from the directory that you keep"
                 )
     return commits
 

@@ -45,7 +45,7 @@ def place(
     InvalidReplicationFactor (TP-5).
     """
     if partitions <= 0:
-        raise InvalidPartitions(f"{partitions} partitions: at least one is required")
+        raise InvalidPartitions(f"a topic needs at least one partition, not {partitions}")
     _check_replication_factor(replication_factor, len(racks))
     return _go_round(_ring(racks), range(partitions), replication_factor, start, shift)
 
@@ -72,7 +72,7 @@ def place_more(
 def _check_replication_factor(replication_factor: int, live: int) -> None:
     if replication_factor <= 0:
         raise InvalidReplicationFactor(
-            f"replication factor {replication_factor}: at least one replica is required"
+            f"the replication factor must be at least 1, not {replication_factor}"
         )
     if replication_factor > live:
         raise InvalidReplicationFactor(

@@ -237,7 +237,7 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
         raise InvalidRecord(f"a batch has magic {header.magic}; only 2 may be produced")
     if header.size_bytes > len(records):
         raise InvalidRecord(
-            f"a batch of {header.size_bytes} bytes, but {len(records)} bytes were received"
+            f"a batch should have {header.size_bytes} bytes, but {len(records)} were received"
         )
     if not verify_crc(records, 0, header):
         raise CorruptMessage("the record batch fails its checksum")

@@ -181,8 +181,8 @@ class FutureLogs:
                 self._open_found(name, directory, path, config, start_of(name))
             elif is_complete:
                 _log.warning(
-                    "%s was to replace a replica that no longer exists: renaming it with the "
-                    "suffix -stray, which is never opened; remove it if it is not needed",
+                    "%s was going to replace a replica that no longer exists; renaming it with the "
+                    "suffix -stray, so that it is never opened. Remove it if it is not needed",
                     path,
                 )
                 self._set_aside(directory, name, path, STRAY_SUFFIX, _NO_ID)

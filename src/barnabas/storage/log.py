@@ -445,9 +445,8 @@ class Log:
     def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> Removal:
         """Remove the segments beyond the topic's retention (ST-6), and return what was removed.
 
-        The age is measured at `wall_ms`. It is ignored if `wall_ms` is None because the time is
-        unknown. The segments' files are renamed, and `remove_discarded` removes them after
-        `file.delete.delay.ms`.
+        If the time is unknown (`wall_ms` is None), age is ignored. The segments' files are renamed,
+        and `remove_discarded` removes them after `file.delete.delay.ms`.
         """
         self.producer_state.producers.stable_below(
             high_watermark
@@ -565,10 +564,7 @@ class Log:
         return partial(durability.sync, durability.take(self.log_end_offset, is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
-        """Return functions that make the rolled segments durable.
-
-        They must be called in this order, but may run in any thread.
-        """
+        """Return functions to call in order, in any thread, to make the rolled segments durable."""
         calls = self.producer_state.writing()
         unsynced = self._durability.take_rolled()
         if unsynced is not None:
@@ -576,9 +572,7 @@ class Log:
         return calls
 
     def close(self) -> None:
-        """Close the log cleanly, with the same files as in Kafka, so that the next start need not
-        scan it.
-        """
+        """Close with the same files as Kafka, so that the next start need not scan the log."""
         with self._failing():
             self.swaps.undo()
             self._segments.active.write_out()

@@ -171,8 +171,7 @@ class Segment:
         An index entry is due once per interval. An OSError leaves the segment unchanged.
         """
         if self._file is None:
-            # Open the file now, because a failure is still harmless. Once a batch is staged, it
-            # must be written.
+            # Open the file before the batch is staged, because a staged batch must be written.
             self.open_file()
         position = self.size_bytes
         size = len(batch)
@@ -280,8 +279,7 @@ class Segment:
             while True:
                 try:
                     header = read_header(window, at)
-                    # Compare with the end of the records, because a batch may extend beyond the
-                    # window.
+                    # Compare with the end of the records, because a batch may exceed the window.
                     if header.size_bytes > end - position - at:
                         raise CorruptData(
                             f"a batch of {header.size_bytes} bytes, but only "
@@ -299,8 +297,7 @@ class Segment:
     def headers_in_order(
         self, entry: tuple[int, int] | None, bound: int, end: int | None = None
     ) -> Iterator[Located]:
-        """Yield batches whose offsets are possible, starting at an index entry or, if None, at the
-        first batch.
+        """Yield batches whose offsets are possible, from an index entry (or from the start) on.
 
         The base offset of a batch is not covered by a checksum either. Compaction leaves gaps, but
         batches never overlap. A batch after a gap is therefore accepted if it is consistent with
@@ -358,8 +355,7 @@ class Segment:
         )
 
     def locate(self, offset: int, bound: int = _MAX_OFFSET) -> int | None:
-        """Return the position of the first batch that ends at or after `offset`, or None if there
-        is none.
+        """Return the position of the first batch that ends at or after `offset`, if there is one.
 
         `bound` must be above all offsets in the segment. Raises DamagedBatch if an earlier batch is
         damaged.

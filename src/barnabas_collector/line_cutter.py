@@ -17,7 +17,7 @@ from barnabas.records.record import Headers
 from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
 
 MAX_LINE_BYTES = 262_144  # far longer than any request that a web server accepts
-# Finds runs quickly; `_may_be_hole` decides which of them count.
+# Finds runs quickly. `_may_be_hole` decides which of them count.
 _NULS: Final = re.compile(rb"\0+")
 _AT_START: Final = b"\n" + START
 _WITHIN: Final = b"\0" * WITHIN_BYTES

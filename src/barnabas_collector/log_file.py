@@ -53,7 +53,7 @@ class LogFile:
         self.device, self.inode = status.st_dev, status.st_ino
         self.born_ns = _born_ns(self._file.fileno())
         self._unpack = unpacking(os.pread(self._file.fileno(), MAGIC_BYTES, 0))
-        # Read the wall clock only when opening the file, so that later changes of the clock have no
+        # Read the wall clock only when opening the file, so that later changes to the clock have no
         # effect. A file with a future time counts as just written.
         age_s = max(0.0, time.time() - status.st_mtime)
         self._changed_at_s = time.monotonic() - age_s
@@ -172,12 +172,13 @@ class LogFile:
     def has_no_writer(self) -> bool:
         """Return True only if it is certain that no process has the file open for writing.
 
-        A read lease proves this: Linux grants one only in this case, and only to the file's owner.
+        A read lease proves this, because Linux grants one only in this case, and only to the file's
+        owner.
         """
         try:
             fd = self._file.fileno()
-            # If a process opens the file in the meantime, the kernel sends this signal, ignored by
-            # default.
+            # If a process opens the file in the meantime, the kernel sends this signal, which is
+            # ignored by default.
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
@@ -230,7 +231,7 @@ def _born_ns(fd: int) -> int:
     if _STATX(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, found):
         return 0
     (mask,) = _MASK.unpack_from(found, 0)
-    # The mask shows the fields that this file system fills in; NFS and some FUSE file systems have
+    # The mask shows the fields that this file system fills in. NFS and some FUSE file systems have
     # no birth time.
     if not mask & _STATX_BTIME:
         return 0

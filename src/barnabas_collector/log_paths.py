@@ -35,7 +35,7 @@ class Patterns:
     """Matches file names against the patterns of `include` or `exclude`.
 
     A pattern without a slash must match the file name. A pattern with a slash must match the whole
-    path or, if it does not begin with a slash, the end of the path; `*` also matches slashes.
+    path or, if it does not begin with a slash, the end of the path. `*` also matches slashes.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:

@@ -98,7 +98,7 @@ def _parse_json(body: bytes, request: Any) -> None:
         for record in _log_records(content):
             for name in ("traceId", "spanId", "trace_id", "span_id"):
                 if name in record:
-                    # These are hexadecimal in OTLP's JSON, base64 in protobuf's JSON.
+                    # These are hexadecimal in OTLP's JSON, but base64 in protobuf's JSON.
                     record[name] = base64.b64encode(binascii.unhexlify(record[name])).decode()
         ParseDict(content, request, ignore_unknown_fields=True, max_recursion_depth=60)
     except (ValueError, TypeError, AttributeError, ParseError, RecursionError) as error:

@@ -33,7 +33,7 @@ Unpack = Callable[[BinaryIO], BinaryIO]
 
 
 class DamagedText(Exception):
-    """The text cannot be decompressed; the message gives the reason."""
+    """Raised if the text cannot be decompressed. The message gives the reason."""
 
 
 def unpacking(magic: bytes) -> Unpack | None:

@@ -7,16 +7,17 @@
      "partition_counts": {"9f2c...": 4}}
 
 Files without a fingerprint (`beginning`), and a registry without `logs`, were written by an older
-version: the first line then identifies a file until the file is seen again.
+version. In this case, the first line identifies a file until the file is seen again.
 
 A file's lines are distributed over as many partitions as the topic had when the first line was sent
 (`partition_counts`, by `file_id`), even if it has more now, because the pipeline recognises
 duplicates only within a partition.
 
-The registry is written atomically and is on disk before a call returns: a power cut leaves either
-the old or the new one. It is written before the first line of a file is sent, so that no other file
-can get its `file_id`, and after each portion that the broker has acknowledged. After a crash, the
-last portion is therefore sent again, and the pipeline recognises it by its file and positions.
+The registry is written atomically and is on disk before a call returns, so a power cut leaves
+either the old or the new one. It is written before the first line of a file is sent, so that no
+other file can get its `file_id`, and after each portion that the broker has acknowledged. After a
+crash, the last portion is therefore sent again, and the pipeline recognises it by its file and
+positions.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     access-11-23-2026-1.log.gz  access__2026-11-23_00-00-00.log      log4j2's, pm2's
     access.log-1795392000  access.log-261123  access.log-2026-W48    logrotate's %s, %y%m%d, weeks
 
-The files may be compressed by gzip, bzip2, xz or zstd. Other names are ignored: an editor's backup
-or a tool's offset file is not a log.
+The files may be compressed by gzip, bzip2, xz or zstd. Other names are ignored, because an editor's
+backup or a tool's offset file is not a log.
 """
 
 from __future__ import annotations

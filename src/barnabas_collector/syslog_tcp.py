@@ -20,8 +20,9 @@ from barnabas_collector.tls_listening import FailedHandshakes
 MOST_CONNECTIONS: Final = 1_000
 IDLE_S: Final = 60.0
 """If too many connections are open, one that has been silent for this long may be closed for a new
-one. Otherwise, silent connections stay open: a sender notices a closed connection only when it
-sends its next message, which is then lost."""
+one. Otherwise, silent connections stay open, because a sender notices a closed connection only when
+it sends its next message, which is then lost.
+"""
 _HANDSHAKE_S: Final = 10.0
 
 

@@ -1,8 +1,8 @@
 """Watches a collector's logs, and schedules its looks at them.
 
-A look costs a tenth of a millisecond. Growing logs are therefore looked at often, idle logs less
-and less often and only if their status (one system call) has changed. All idle logs are checked at
-the same time, four times a second, so that the collector can sleep in between.
+A look costs a tenth of a millisecond. Growing logs are therefore looked at often. Idle logs are
+looked at less and less often, and only if their status (one system call) has changed. All idle logs
+are checked at the same time, four times a second, so that the collector can sleep in between.
 """
 
 from __future__ import annotations
@@ -301,7 +301,8 @@ class _Watched:
     def portions(
         self, now_s: float, longest_s: float, *, is_last_look: bool, starts_at_end: bool
     ) -> Iterator[Portion]:
-        # Store the status from before the look: a change during the look requires another one.
+        # Store the status from before the look, because a change during the look requires another
+        # one.
         before = self._now(_ChangedDirectories())
         has_grown = False
         for portion in self.log.portions(is_last_look=is_last_look, starts_at_end=starts_at_end):

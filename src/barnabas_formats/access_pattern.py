@@ -83,9 +83,8 @@ _EXAMPLE: Final = "{time:%d/%b/%Y:%H:%M:%S %z}"
 
 
 class AccessPattern(NamedTuple):
-    """Holds a compiled pattern.
-
-    `groups` are the fields, in order; ignored fields have other names.
+    """Holds a compiled pattern. `groups` are the fields, in order. Ignored fields have
+    other names.
     """
 
     regex: str

@@ -68,7 +68,7 @@ def translate(text: str) -> str:
     text = _text_of_directive(text)
     variables = [*_VARIABLE.finditer(text)]
     first = variables[0][0]
-    # Remove variables first: `${name}` looks like a field after a dollar sign.
+    # Remove variables first, because `${name}` looks like a field after a dollar sign.
     if mixed := _OWN_FIELD.search(_VARIABLE.sub("", text)):
         raise ConfigError(
             f"the pattern {text!r} has variables of nginx ({first}) and fields ({mixed[0]}):"

@@ -50,8 +50,8 @@ def json_object(line: str) -> Object | None:
 def json_value(text: str) -> Any:
     """Return the value of JSON text. Raises `ValueError` or `RecursionError`.
 
-    `\\xNN`, which JSON lacks, is kept as it is: nginx writes it for some characters, and lines that
-    are not UTF-8 contain it.
+    `\\xNN`, which JSON lacks, is kept as it is, because nginx writes it for some characters, and
+    lines that are not UTF-8 contain it.
     """
     try:
         return json.loads(text)

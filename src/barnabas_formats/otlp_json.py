@@ -161,7 +161,7 @@ def _severity(value: object) -> int:
 
 
 def _bytes(text: str, size: int) -> bytes:
-    """Return an id, hexadecimal in OTLP and base64 in protobuf's generic JSON."""
+    """Return an id, which is hexadecimal in OTLP and base64 in protobuf's generic JSON."""
     try:
         if len(text) == 2 * size:
             return bytes.fromhex(text)

@@ -32,7 +32,7 @@ MOST_RESOURCE_BYTES: Final = 4_096
 
 
 class NotOtlp(ValueError):
-    """Nothing in a record can be decoded; the text gives the reason."""
+    """Raised if nothing in a record can be decoded. The text gives the reason."""
 
 
 class Rejected(Exception):

@@ -78,7 +78,8 @@ def read_formats(path: Path) -> tuple[Format, ...]:
 
 def _check_name(where: str, made: Format, before: Sequence[Format]) -> None:
     """Raise `ConfigError` if a built-in format has this name, or if an earlier format in the file
-    has it and is identical or of another kind."""
+    has the same name and is identical or of another kind.
+    """
     if made.name in names():
         raise ConfigError(
             f"{where}: {made.name!r} is the name of a built-in format; choose another, such as"

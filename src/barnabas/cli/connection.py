@@ -80,7 +80,8 @@ def _servers(context: click.Context, parameter: click.Parameter, servers: str | 
     if name is None and _FILES_SERVERS in context.meta:
         of_file: str = context.meta[_FILES_SERVERS]
         return of_file
-    # --profile and the file override this value from the environment; BARNABAS_PROFILE does not.
+    # --profile and the file override this value from the environment, but BARNABAS_PROFILE does
+    # not.
     if name is None and servers is not None:
         return servers
     from barnabas.cli.profile.store import BadProfile, read_profiles
@@ -133,7 +134,8 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
             configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
-    # Only warn: a file for Kafka's clients may contain settings that our clients do not need.
+    # Only warn, because a file for Kafka's clients may contain settings that our clients do not
+    # need.
     for line in unknown_options(properties):
         warn(context.command_path, f"{path}: {line}")
     return common

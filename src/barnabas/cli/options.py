@@ -85,8 +85,9 @@ def storage_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """Parse `k=v` texts into a dictionary. The last value of a repeated name wins. Raises
-    UsageError."""
+    """Parse `k=v` texts into a dictionary. If a name is repeated, its last value is used. Raises
+    UsageError.
+    """
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -121,7 +122,7 @@ def unescape(text: str) -> bytes:
 def run_client(
     work: Coroutine[Any, Any, T], waits_for: str | None = "a response from the brokers"
 ) -> T:
-    """Run a command's work on its own loop; Ctrl-C cancels it.
+    """Run a command's work on its own event loop. Ctrl-C cancels the work.
 
     If the work takes long, `waits_for` is shown on a terminal. Pass None if the command shows this
     itself.

@@ -1,7 +1,7 @@
 """Prints untrusted text, such as records and group names, on standard output.
 
 Control characters can make a terminal show false text, change its title, or type on behalf of its
-user. They are therefore escaped on a terminal; a pipe receives each byte unchanged.
+user. They are therefore escaped on a terminal, but a pipe receives each byte unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.printable import printable
 
 
 def for_terminal(text: str) -> str:
-    """Escape lines for a terminal; return them unchanged if standard output is anything else."""
+    """Escape lines for a terminal. If standard output is not a terminal, return them unchanged."""
     return printable_lines(text) if sys.stdout.isatty() else text
 
 

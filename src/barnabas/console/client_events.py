@@ -78,7 +78,8 @@ class ClientEvents:
         """
         host = plain_host(host)
         names = [Named("", host)]
-        # Brokers cut long names and escape odd ones, so these may be equal to another name.
+        # Brokers cut long names and escape odd ones. A name that was changed in this way may be
+        # equal to another client's name.
         if client_id and len(client_id) < _LONGEST_NAME and "\\" not in client_id:
             names += [Named(client_id, ""), Named(client_id, host)]
         found = [(name, row) for name in names for row in self._by_name.get(name, ())]

@@ -25,8 +25,9 @@ class QuotaRow(TypedDict):
     """A quota as it was configured."""
 
     user: str | None
-    """None if the quota is not set for a user; "" is the default for users without a quota of their
-    own. The next two fields follow the same rule."""
+    """None if the quota is not set for a user. "" is the default for users without a quota of their
+    own. The next two fields follow the same rule.
+    """
     client_id: str | None
     ip: str | None
     key: str

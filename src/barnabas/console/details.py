@@ -76,7 +76,7 @@ class Details:
         return rows
 
     async def replica_ends(self, replicas: Mapping[TopicPartition, Sequence[int]]) -> Ends:
-        """Return the log end offsets of the replicas; offsets that do not arrive in time are
+        """Return the log end offsets of the replicas. Offsets that do not arrive in time are
         omitted.
         """
         try:

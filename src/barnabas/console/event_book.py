@@ -17,7 +17,7 @@ _MOST_CHARACTERS: Final = 8_000_000
 
 
 class EventFilter(NamedTuple):
-    """Selects events; an empty field matches all events. `broker` matches the reporter or the
+    """Selects events. An empty field matches all events. `broker` matches the reporter or the
     subject.
     """
 

@@ -17,7 +17,7 @@ _MOST_BYTES: Final = 32 * 1024 * 1024
 
 
 class MessageWindow:
-    """Keeps the `limit` earliest or latest of the added records, by timestamp."""
+    """Of all records that are added, keeps the `limit` earliest or latest ones by timestamp."""
 
     def __init__(self, limit: int, *, keeps_last: bool) -> None:
         self._limit = limit

@@ -203,7 +203,8 @@ def _account_of(figures: Any) -> _Account:
     """Return the account of the records from a page's figures. Raises ValueError, KeyError or
     TypeError.
     """
-    # Access logs have a row for all files together; other logs only have a row for each file.
+    # Access logs have a row for all files together, whereas other logs only have a row for each
+    # file.
     files = [row for row in figures.get("files", ()) if row["file"] == "all"][:1]
     files = files or figures["accounts"]
     reasons = {

@@ -29,7 +29,7 @@ _STOP_S: Final = 2
 
 
 class Address(NamedTuple):
-    """The host and port to listen on; with port 0, the system chooses a free port."""
+    """The host and port to listen on. If the port is 0, the system chooses a free one."""
 
     host: str
     port: int

@@ -1,7 +1,7 @@
 """Defines the JSON that the console's server sends to the page, with one type for each address.
 
 Times are in ms since 1970, sizes in bytes, and rates per second. None means "not known", which is
-different from 0; the page shows a dash.
+different from 0. The page then shows a dash.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class BrokerPage(TypedDict):
 
     broker: BrokerRow
     configs: list[ConfigRow] | None
-    """None: no broker has answered in time, or it denied the request."""
+    """None if no broker has answered in time, or if a broker denied the request."""
     events: list[EventRow]
     silent: list[int]
     """As in `Events`, but only if it is the broker of the page."""
@@ -231,7 +231,7 @@ class TopicPage(TypedDict):
     moves: list[Move] | None
     """None if the controller did not answer in time, or if it denied the request."""
     configs: list[ConfigRow] | None
-    """None: no broker has answered in time, or it denied the request."""
+    """None if no broker has answered in time, or if a broker denied the request."""
     groups: list[str]
     """The groups that read the topic or have committed offsets for it."""
     events: list[EventRow]

@@ -24,7 +24,7 @@ _TYPES: Final = {
 
 
 class StaticFiles:
-    """Serves only files that existed at startup; no other name is looked up on disk."""
+    """Serves only files that existed at startup. No other name is looked up on disk."""
 
     def __init__(self, directory: Path = DIRECTORY) -> None:
         found = directory.rglob("*")

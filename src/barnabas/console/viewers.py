@@ -28,7 +28,7 @@ class Viewers:
         self._asked.set()
 
     def view(self, names: Iterable[str]) -> None:
-        """Record that these topics or groups are on view; prefixes distinguish the two kinds."""
+        """Record that these topics or groups are on view. Prefixes distinguish the two kinds."""
         now_s = time.monotonic()
         for name in names:
             self._viewed.pop(name, None)  # the most recently viewed name is dropped last

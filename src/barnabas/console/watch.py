@@ -102,7 +102,9 @@ class ClusterWatch:
         return self._clock.wall_ms()
 
     async def start(self) -> None:
-        """Connect, and poll the cluster once. Raises NoBrokersAvailable, KafkaError, ..."""
+        """Connect, and poll the cluster once. Raises NoBrokersAvailable, a KafkaError or another
+        client error.
+        """
         await self.admin.start()
         try:
             await self.log_ends.start()

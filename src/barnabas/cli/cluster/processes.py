@@ -113,7 +113,8 @@ def stop_process(name: str, directory: Path) -> bool:
 
 def stop_all(plan: Plan) -> None:
     """Stop the brokers in reverse order, then ZooKeeper."""
-    # Stop one broker at a time; each hands its leaderships to the remaining ones (RE-13).
+    # Stop one broker at a time, so that each can hand its leaderships to the remaining brokers
+    # (RE-13).
     for broker_id in sorted(plan.ports, reverse=True):
         stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))
     if stop_process("zookeeper", plan.zookeeper_directory):
@@ -157,7 +158,7 @@ def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[
     ends_at_s = time.monotonic() + START_TIMEOUT_S
     while not is_ready():
         code = started.process.poll()
-        # The process ended during the wait; the last lines of its log explain why.
+        # The process ended during the wait. The last lines of its log explain why.
         if code is not None:
             raise CannotRun(f"{started.name} {ending(code)} while starting: {last_output(started)}")
         if wants_stop():

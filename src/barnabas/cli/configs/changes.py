@@ -34,7 +34,7 @@ def split_items(text: str) -> Iterator[str]:
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Parse `k=v,k=[v,v]` texts into a dictionary. The last value of a repeated name wins.
+    """Parse `k=v,k=[v,v]` texts into a dictionary. If a name is repeated, its last value is used.
     Raises BadChange.
     """
     found = {}

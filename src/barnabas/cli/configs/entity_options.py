@@ -107,8 +107,8 @@ class EntityOptions(NamedTuple):
             raise click.UsageError(
                 "--user, --client and --ip cannot be combined with a topic or broker"
             )
-        # The only quota for an address is connection_creation_rate (KIP-612), applied before the
-        # user is known.
+        # The only quota for an address is connection_creation_rate (KIP-612), which is applied
+        # before the user is known.
         if "ip" in found and len(found) > 1:
             raise click.UsageError(
                 "--ip cannot be combined with --user or --client: its quota applies before a "

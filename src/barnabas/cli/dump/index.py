@@ -6,8 +6,8 @@
                 | last stable offset int64            an entry for each aborted transaction (KIP-98)
 
 While a segment is active, and after a crash, the first two files are preallocated and end in zeros.
-The zeros start at the first entry, other than the very first, that points to the segment's first
-offset.
+After the very first entry, no valid entry points to the segment's first offset, so an entry that
+does is the start of the zeros.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_time_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
 
 
 def read_aborted(file: BinaryIO) -> Iterator[Aborted]:
-    """Yield the entries. Raises CorruptData if an entry has another version."""
+    """Yield the entries. Raises CorruptData if an entry has an unknown version."""
     for version, *fields in _rows(file, ABORTED_ENTRY):
         if version != 0:
             raise CorruptData(f"an entry has the unknown version {version}")

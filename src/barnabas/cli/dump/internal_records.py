@@ -140,7 +140,9 @@ def _camel(name: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return JSON as Jackson writes it: no blanks, unescaped non-ASCII text, and base64 bytes."""
+    """Return JSON as Jackson writes it, that is, without blanks, with non-ASCII text unescaped, and
+    with bytes in base64.
+    """
     if value is None:
         return "null"
     # Jackson escapes control characters, quotes and backslashes, and writes the rest in UTF-8.

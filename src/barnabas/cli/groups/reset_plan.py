@@ -95,7 +95,8 @@ def select_partitions(
 def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
     """Return the group's move in this partition. Raises BadReset."""
     wanted, remark = _wanted_offset(partition, target, log)
-    # From an offset outside the log, a group would start according to its `auto.offset.reset`.
+    # If the offset were outside the log, the group would start according to its
+    # `auto.offset.reset`.
     after = min(max(wanted, log.start), log.end)
     if after < wanted:
         remark = _limit_remark(partition, wanted, after, "higher than latest")
@@ -105,7 +106,7 @@ def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log
 
 
 def _limit_remark(partition: TopicPartition, wanted: int, after: int, how: str) -> str:
-    """Return a remark on an offset moved into the log, as Kafka words it."""
+    """Return a remark, in Kafka's words, on an offset that was moved into the log."""
     return (
         f"New offset ({wanted}) is {how} offset for topic partition {partition}. "
         f"Value will be set to {after}"
@@ -113,7 +114,7 @@ def _limit_remark(partition: TopicPartition, wanted: int, after: int, how: str) 
 
 
 def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple[int, str | None]:
-    """Return the requested offset, not yet limited to the log, and a remark on it."""
+    """Return the requested offset, which may still be outside the log, and a remark on it."""
     match target.goal:
         case Goal.EARLIEST:
             return log.start, None

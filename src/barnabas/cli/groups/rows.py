@@ -1,9 +1,9 @@
 """Builds the rows of `groups describe`: a group's lag in each partition, and the member that reads
 it. Pure.
 
-Kafka's tool shows a partition's lag only if an offset has been committed. These rows count a
-partition without one from the start of the log to its end, because a group that is stuck on its
-first record also lags (GC-4).
+Kafka's tool shows a partition's lag only if an offset has been committed. In these rows, the lag of
+a partition without a committed offset is counted from the start of the log to its end, because a
+group that is stuck on its first record also lags (GC-4).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _STATE_COLUMNS = (
 
 
 def list_text(listings: Iterable[GroupListing], *, with_type: bool, with_state: bool) -> str:
-    """Return the names, one per line, or a table if type or state is requested."""
+    """Return the names, one per line, or a table if the type or the state is requested."""
     if not (with_type or with_state):
         return "".join(f"{listing.group_id}\n" for listing in listings)
     columns = [("GROUP", 25)]
@@ -76,7 +76,7 @@ def offsets_text(described: DescribedGroup) -> str:
 
 
 def members_text(described: DescribedGroup, verbose: bool) -> str:
-    """Return the members of the group; with `verbose`, include their partitions."""
+    """Return the members of the group. With `verbose`, include their partitions."""
     members = sorted(described.group.members)
     static = any(member.instance_id is not None for member in members)
     columns = [("GROUP", 15), ("CONSUMER-ID", 15)]
@@ -183,8 +183,8 @@ def _offset_cells(group_id: str, row: GroupRow) -> list[str]:
 
 
 def kafka_table(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as Kafka prints it: cells left-aligned to these minimum widths, the last
-    unpadded.
+    """Return a table as Kafka prints it. Cells are left-aligned to these minimum widths, and the
+    last cell of a row is not padded.
     """
     widths = [
         max(least, *(len(row[at]) for row in rows), 0) if least else 0

@@ -145,7 +145,7 @@ def _action(given: Given) -> str:
         complaint="Command must include exactly one action: --list, --add, --remove. ",
     )
     if action == "list":
-        # --principal filters a list; Kafka rejects options that describe a rule.
+        # In a list, --principal is a filter. Kafka rejects options that describe a rule.
         given.not_with("list", "producer", "consumer", "allow-host", "allow-principal")
         given.not_with("list", "deny-host", "deny-principal")
     elif "principal" in given:
@@ -256,7 +256,7 @@ def _rules_to_add(given: Given) -> _Wanted:
 
 
 def _warn_of_hosts(rules: _Wanted) -> None:
-    """Warn about hosts that match no client; Kafka's tool adds such rules silently."""
+    """Warn about hosts that match no client. Kafka's tool adds such rules silently."""
     hosts = {entry.host: None for entries_ in rules.values() for entry in entries_}
     for host in filter(matches_no_client, hosts):
         click.echo(

@@ -130,7 +130,8 @@ def _line(key: int, name: str, latest: int, offered: tuple[int, int] | None) -> 
     # Kafka prints only the range if a newer broker supports an API that 3.9 lacks.
     if name == "UNKNOWN":
         return f"{name}({key}): {shown}"
-    # The broker may no longer support any version that 3.9 does, as after KIP-896 in 4.0.
+    # The broker may no longer support any version that 3.9 supports, as is the case after KIP-896
+    # in 4.0.
     usable = min(high, latest)
     use = f"usable: {usable}" if usable >= low else "unusable: node too new"
     return f"{name}({key}): {shown} [{use}]"

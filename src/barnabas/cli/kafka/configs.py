@@ -222,7 +222,8 @@ async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
     async with admin_of(given) as admin:
         for name in names:
             resource = ConfigResource(kind, name)
-            # Brokers would accept the deletion of a config that is not set; Kafka's tool does not.
+            # Brokers would accept the deletion of a config that is not set, but Kafka's tool does
+            # not.
             await _refuse_unset(admin, resource, changes)
             await admin.alter_configs(resource, changes)
             text = f"config for {KINDS[kind]} {name}"

@@ -131,7 +131,8 @@ def _reader(given: Given) -> LineReader:
 
     marker = own.get("null.marker")
     reader = LineReader(
-        # parse.key and parse.headers each enable a part, whose separator has a default.
+        # parse.key and parse.headers each enable a part of the line. The separator of each part has
+        # a default.
         given.required_text("topic"),
         separator("key.separator", "\t") if _is_set(own, "parse.key") else None,
         separator("headers.delimiter", "\t") if _is_set(own, "parse.headers") else None,

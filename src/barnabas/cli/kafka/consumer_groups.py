@@ -65,7 +65,7 @@ def _check(given: Given) -> str:
                 "Option [describe] takes at most one of these options: [members], [offsets], "
                 "[state]"
             )
-        # --state with a value filters a list; without a value, it selects the table to describe.
+        # With a value, --state filters a list. Without a value, it selects the table to describe.
         if given.text("state") is not None:
             raise BadCommandLine(
                 "Option [describe] does not take a value for [state]: leave it out"
@@ -86,7 +86,7 @@ def _check(given: Given) -> str:
         given.one_of("group", "all-groups")
     for name in ("members", "offsets", "verbose"):
         given.only_with(name, "describe")
-    # Reject options of another action instead of ignoring them: --execute, for example, must not
+    # Reject options of another action instead of ignoring them. For example, --execute must not
     # seem to have an effect.
     given.only_with("state", "describe", "list")
     given.only_with("type", "list")

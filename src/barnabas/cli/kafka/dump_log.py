@@ -25,7 +25,7 @@ def explain(given: Given) -> list[Line]:
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: {reason}; leave it out")
-    # Both options check only indexes; our command runs all of its checks on a file.
+    # Both options check only indexes, whereas our command runs all of its checks on a file.
     if "verify-index-only" in given or "index-sanity-check" in given:
         return [["dump", "--verify", *files]]
     has_decoder = any(name in given for name in _DECODERS)

@@ -64,7 +64,7 @@ def template_of(name: str) -> str:
 def warn_if_old(name: str) -> None:
     """Print Kafka's warning if the formatter's name is outdated."""
     own = _own_name(name)
-    # 3.9 moved its formatters to another Java package; it accepts the old names with a warning.
+    # 3.9 moved its formatters to another Java package, but accepts the old names with a warning.
     if name == f"{_OLD_PACKAGE}{own}" and own in (*_DEFAULTS, _NOTHING):
         click.echo(
             f"WARNING: {name} is deprecated and will be removed in the next major release. "

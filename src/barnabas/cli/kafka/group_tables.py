@@ -18,7 +18,7 @@ _CELL = 20
 
 
 def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: bool) -> str:
-    """Return the names, one per line, or a table if type or state is requested."""
+    """Return the names, one per line, or a table if the type or the state is requested."""
     if not (with_type or with_state):
         return "".join(f"{each.group_id}\n" for each in listings)
     # If the type or the state is requested, Kafka pads the names with ten blanks. Our table does
@@ -53,7 +53,7 @@ def without_unread(described: DescribedGroup) -> DescribedGroup:
 
 
 def members_text(group: GroupDescription, *, verbose: bool) -> str:
-    """Return the members of a group; with `verbose`, include their partitions."""
+    """Return the members of a group. With `verbose`, include their partitions."""
     members = sorted(group.members)
     # One static member (KIP-345) adds the column to all rows.
     is_static = any(member.instance_id is not None for member in members)

@@ -60,7 +60,7 @@ def java_message(error: BarnabasError) -> str:
     text = str(error)
     if not isinstance(error, KafkaError):
         return text
-    # The broker sent no message, so our text is generic; Kafka's client words it differently.
+    # The broker sent no message, so our text is generic, and Kafka's client words it differently.
     if text.endswith(error.meaning):
         return _MESSAGES.get(error.name, error.meaning)
     return _SUBJECT.sub("", text, 1)  # our client adds the source, unlike Kafka's tools

@@ -1,5 +1,5 @@
-"""Implements the formatters of `kafka-console-consumer.sh`, whose output matches Kafka's to the
-byte. Pure.
+"""Implements the formatters of `kafka-console-consumer.sh`. Their output is identical to Kafka's.
+Pure.
 
 CreateTime:1700000000000<TAB>Partition:0<TAB>Offset:0<TAB>NO_HEADERS<TAB>key<TAB>value
 """

@@ -62,7 +62,7 @@ def run(given: Given) -> int:
             "Successfully started preferred replica election for partitions "
             f"Set({', '.join(tried)})"
         )
-        # With ZooKeeper, skip nonexistent partitions; with brokers, they are errors.
+        # With ZooKeeper, skip nonexistent partitions. With brokers, they are errors.
         for name in missing:
             click.echo(
                 f"Skipping preferred replica leader election for partition {name} since it doesn't "

@@ -31,7 +31,7 @@ def explain(given: Given) -> list[Line]:
     path = given.text("producer.config")
     configs = {} if path is None else load_properties(path)
     configs |= key_values(given.texts("producer-props"), "--producer-props")
-    # Kafka 3.9's tool has no --bootstrap-server; the address is a producer config.
+    # Kafka 3.9's tool has no --bootstrap-server, so the address is given as a producer config.
     address = given.text("bootstrap-server") or configs.get("bootstrap.servers")
     configs.pop("bootstrap.servers", None)
     if address is None:

@@ -1,5 +1,6 @@
-"""Implements `kafka-reassign-partitions.sh` with `barnabas reassign`; with --zookeeper, it works
-like 2.3.1."""
+"""Implements `kafka-reassign-partitions.sh` with `barnabas reassign`. With --zookeeper, it works
+like the tool in 2.3.1.
+"""
 
 from __future__ import annotations
 

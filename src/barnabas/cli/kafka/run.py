@@ -107,8 +107,9 @@ def _run(typed: str, words: list[str]) -> int:
 
 
 def _of_class(words: list[str]) -> tuple[str, list[str]]:
-    """Return the script for the class, the first operand, and the words after it. Raises
-    BadCommandLine."""
+    """Return the script for the class that the first operand names, and the words after this
+    operand. Raises BadCommandLine.
+    """
     left = list(words)
     # JVM options of kafka-run-class.sh itself precede the class.
     while left and left[0] in ("-daemon", "-loggc", "-name"):

@@ -43,7 +43,7 @@ def _partition(given: Given) -> TopicPartition:
 
 
 def _offset(given: Given) -> int:
-    """Return the offset to start at: -1 is the end, -2 the start. Raises BadCommandLine."""
+    """Return the offset to start at. -1 means the end, and -2 the start. Raises BadCommandLine."""
     offset = given.number("offset", -(2**63), 2**63 - 1)
     if offset is None:
         return _EARLIEST

@@ -57,7 +57,7 @@ ZOOKEEPER = Retired(
 )
 BROKER_LIST = Retired("Kafka's tool calls it --bootstrap-server", "bootstrap-server")
 OLD_SERVERS = {"broker-list": "bootstrap-server"}
-"""The deprecated name of this option, for those tools in Kafka 3.9 that accept it."""
+"""Maps the deprecated name to --bootstrap-server, for the tools in Kafka 3.9 that accept it."""
 NEW_CONSUMER = Retired("there is only the new consumer: leave the option out", "", False)
 
 

@@ -83,7 +83,7 @@ def _check(given: Given) -> str:
         raise BadCommandLine("--topic is required to describe a topic")
     if action not in ("list", "describe"):
         given.need("topic")
-    # With brokers, --alter only adds partitions; in 2.3.1, it also changed configs.
+    # With brokers, --alter only adds partitions. In 2.3.1, it also changed configs.
     if action == "alter" and not by_zookeeper:
         given.need("partitions")
     for name in ("partitions", "replica-assignment"):
@@ -151,7 +151,9 @@ def explain(given: Given) -> list[Line]:
 
 
 def _alterations(given: Given, topic: str) -> list[Line]:
-    """Return our commands for altering a topic: one for its configs and one for its partitions."""
+    """Return our commands for altering a topic. There is one for its configs and one for its
+    partitions.
+    """
     at, lines = at_servers(given), []
     changes = [
         *option_words(given, "config", "add"),
@@ -194,7 +196,7 @@ async def _create(given: Given) -> None:
     partitions, factor = given.number("partitions"), given.number("replication-factor")
     if partitions is not None and partitions < 1:
         raise Refused("The partitions must be greater than 0")
-    # The factor is a signed 16-bit number in the protocol; Kafka checks it before any request.
+    # The factor is a signed 16-bit number in the protocol. Kafka checks it before any request.
     if factor is not None and not 1 <= factor <= _INT16_MAX:
         raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
     await create_topic(given, name, key_values(given.texts("config"), "--config"))

@@ -43,7 +43,8 @@ def explain(given: Given) -> list[Line]:
     if command == "describe-producers" and "broker-id" in given:
         raise NotCovered("--broker-id: our command asks the leader; omit this option")
     for name in given:
-        # In argparse4j, each subcommand has its own options; our table contains them all.
+        # In argparse4j, each subcommand has its own options, but our table contains the options of
+        # all subcommands.
         if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):
             raise BadCommandLine(f"unrecognized arguments: '--{name}' does not go with {command}")
     options = [word for name in _COMMANDS[command] for word in option_words(given, name)]

@@ -1,6 +1,6 @@
 """Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, as in Kafka's older tools.
 
-The addresses of the live brokers are read from the tree; the tool then contacts those brokers.
+The addresses of the live brokers are read from the tree. The tool then contacts these brokers.
 """
 
 from __future__ import annotations

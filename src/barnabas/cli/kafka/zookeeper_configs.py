@@ -274,7 +274,9 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
 
 
 def _configs_to_add(given: Given) -> dict[str, str]:
-    """Return the pairs in --add-config or --add-config-file. Raises BadCommandLine without them."""
+    """Return the pairs in --add-config or --add-config-file. Raises BadCommandLine if there are
+    none.
+    """
     path = given.text("add-config-file")
     if path is not None:
         return load_properties(path)

@@ -57,8 +57,8 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Set the rights. Like Kafka's tool, print nothing but a warning if the tree does not belong to
-    a cluster.
+    """Set the rights. Like Kafka's tool, this prints nothing except a warning if the tree does not
+    belong to a cluster.
     """
     is_secure = _is_secure(given)
     # Connect like a broker, so that the brokers' credentials own the nodes.

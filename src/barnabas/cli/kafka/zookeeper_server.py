@@ -42,7 +42,9 @@ def _run_start(given: Given) -> int:
 
 
 def _run_stop(given: Given) -> int:
-    """Stop the server that the properties file describes, or the only one."""
+    """Stop the server that the properties file describes, or the only server if no file is
+    given.
+    """
     if given.others:
         has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:

@@ -201,7 +201,7 @@ def _tree(file: Path) -> dict[str, Any]:
 
 
 def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
-    """Reject a tree from another cluster than the directory's. Raises ConfigError or
+    """Reject a tree that belongs to a different cluster than the directory. Raises ConfigError or
     CorruptData.
     """
     theirs = cluster_of(directory)

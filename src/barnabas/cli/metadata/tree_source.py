@@ -1,6 +1,6 @@
 """Determines where a command reads the metadata tree: in ZooKeeper, or in a broker's own directory.
 
-As for a broker, the tree is in ZooKeeper if the settings specify one, and otherwise in the log
+As with a broker, the tree is in ZooKeeper if the settings specify one, and otherwise in the log
 directories. Settings are read from a properties file, then the environment, then the command line.
 """
 
@@ -91,7 +91,7 @@ def command_settings(config: BrokerConfig) -> Settings:
 
 
 def tree_source(command: F) -> F:
-    """Add `--zookeeper-connect` and `--config`, passed on as `source`."""
+    """Add `--zookeeper-connect` and `--config`. The command receives their values as `source`."""
 
     @click.option(
         "--zookeeper-connect",
@@ -115,7 +115,7 @@ def tree_source(command: F) -> F:
 
 @asynccontextmanager
 async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterator[MetadataStore]:
-    """Open the tree for reading; `directories` override the settings."""
+    """Open the tree for reading. `directories` override the settings."""
     given = [each for each in directories if each is not None]
     settings = None if given else source.zookeeper()
     if settings is not None:

@@ -212,8 +212,8 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
-    # As for a new topic, the first broker is random. Otherwise, all proposals would favour the same
-    # one.
+    # As with a new topic, the first broker is chosen at random. Otherwise, all proposals would
+    # favour the same one.
     plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [

@@ -129,7 +129,7 @@ def propose(
     """Assign each topic to these brokers as if it were new, with its current replication factor.
     Raises InvalidReplicationFactor if there are too few brokers.
     """
-    # Place replicas like the controller does for a new topic, to distribute them just as evenly.
+    # Place replicas as the controller does for a new topic, to distribute them just as evenly.
     return {
         TopicPartition(topic.name, number): tuple(brokers)
         for topic in topics

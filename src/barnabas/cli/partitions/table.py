@@ -3,7 +3,7 @@
 If the terminal is too short for all partitions, unhealthy ones come first, and healthy ones take
 one line instead of one for each replica. If it is too narrow, the least important columns are left
 out, then topic names are shortened. The last line of the table says what is left out. Lines never
-wrap, or the table would not stay in place.
+wrap, because otherwise the table would not stay in place.
 """
 
 from __future__ import annotations

@@ -36,7 +36,9 @@ class Block(NamedTuple):
 
 
 class LineFeed:
-    """Converts each line to a record: parsed, split into key and value, or as a plain value."""
+    """Converts each line to a record. A line is parsed, split into key and value, or taken as a
+    plain value.
+    """
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def _data(value: Any, field: str, number: int) -> bytes | None:
         return None
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
-    # `consume --json` prints bytes that are not UTF-8 like this, so that a copy is exact.
+    # `consume --json` prints bytes that are not UTF-8 in this form, so that a copy is exact.
     if isinstance(value, dict) and value.keys() == {"base64"}:
         try:
             return b64decode(value["base64"], validate=True)

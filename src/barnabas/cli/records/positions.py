@@ -74,7 +74,7 @@ async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
         for topic in start.topics:
             await consumer.partitions_for(topic)  # raises an error if a name is mistyped
     listener: RebalanceListener | None = None
-    # The topic was created after the command started; `latest` would skip its first records.
+    # The topic was created after the command started, so `latest` would skip its first records.
     if start.later_topics and not start.is_own_group:
         listener = LaterTopic(consumer)
     if start.is_own_group:
@@ -276,7 +276,9 @@ class Ends:
         self._ends: dict[TopicPartition, int] = {}
 
     async def are_reached(self) -> bool:
-        """Return whether all assigned partitions are at their ends; False if none are assigned."""
+        """Return whether all assigned partitions are at their ends. If none are assigned, return
+        False.
+        """
         names = self._consumer.assignment()
         if not names:
             is_member = bool(self._consumer.subscription())

@@ -17,7 +17,7 @@ from barnabas.counted import counted
 from barnabas.errors import BarnabasError, MessageTooLarge
 
 _REFUSALS = (ValueError, TypeError, MessageTooLarge, UnknownPartition)
-"""Errors that concern a single record; others concern the topic or the cluster."""
+"""Errors that concern a single record. Other errors concern the topic or the cluster."""
 
 
 class Sending(NamedTuple):
@@ -70,7 +70,7 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
             producer.begin_transaction()
         async for block in sending.feed.blocks():
             await _send(sending, block, tally)
-            # First send the preceding well-formed lines, in order; only then raise the error.
+            # First send the preceding well-formed lines, in order, and only then raise the error.
             if block.problem is not None:
                 raise block.problem
             tally.read_bytes += block.size_bytes

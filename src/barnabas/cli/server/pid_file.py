@@ -82,8 +82,8 @@ def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
     """Return when a process started: None if it does not exist, UNKNOWN_START if unknown."""
     try:
         with (proc / str(pid) / "stat").open("rb") as stat:
-            # Find fields 3 and 22 from the end of the name in parentheses, which may contain
-            # anything.
+            # Fields 3 and 22 are counted from the end of the name in parentheses, because the name
+            # may contain anything.
             fields = stat.read().rpartition(b")")[2].split()
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):

@@ -58,7 +58,8 @@ def secure_configs(
     # The brokers own the nodes in ZooKeeper. Otherwise, any client could change them (SE-6).
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
     return setup, {
-        # Later entries win: defaults, the user's configs, then the settings that secure the broker.
+        # Later entries take precedence. They are the defaults, the user's configs, and the settings
+        # that secure the broker.
         **setup.defaults(),
         **owning,
         **properties,

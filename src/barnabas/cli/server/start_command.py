@@ -308,13 +308,14 @@ def _one_line(error: Exception) -> str:
 
 def _process_began_at_s() -> float:
     """Return when this process started, in seconds of `time.monotonic`. This includes the start of
-    the interpreter. It is known to a hundredth of a second on Linux; elsewhere, it is the current
+    the interpreter. On Linux, it is known to a hundredth of a second. Elsewhere, it is the current
     time.
     """
     now_s = time.monotonic()
     try:
         with open("/proc/self/stat", "rb") as stat:
-            # Find field 22 from the end of the name in parentheses, which may contain anything.
+            # Field 22 is counted from the end of the name in parentheses, because the name may
+            # contain anything.
             began_ticks = int(stat.read().rpartition(b")")[2].split()[19])
         # Ticks count from boot, including suspended time.
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began_ticks / os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""Implements `barnabas track`, which receives events of pages and apps."""
+"""Implements `barnabas track`, which receives events from pages and apps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reads the input of `verify`: topic records up to offsets fixed beforehand, and rows of Delta
-tables.
+"""Reads the input of `verify`, which consists of topic records up to predetermined offsets, and of
+rows of Delta tables.
 """
 
 from __future__ import annotations

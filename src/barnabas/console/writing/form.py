@@ -21,7 +21,7 @@ class Form:
     """Gives access to the fields of a JSON object. `end` rejects fields that were not read."""
 
     def __init__(self, fields: Mapping[str, Any], where: str = "") -> None:
-        """`where` is the path of the field that contains the object, with a trailing dot; it is
+        """`where` is the path of the field that contains the object, with a trailing dot. It is
         used in error messages.
         """
         self._fields = dict(fields)

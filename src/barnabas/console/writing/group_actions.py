@@ -40,7 +40,8 @@ class ResetOffsets(Action):
         offsets: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         """Without `selections`, all partitions with a committed offset are reset. `offsets` are the
-        offsets of a plan; if given, only these are committed."""
+        offsets of a plan. If they are given, only these are committed.
+        """
         self._group_id = group_id
         self._target = target
         self._selections = selections

@@ -290,7 +290,7 @@ def _proposal(
         if partition in (None, each.partition)
     }
     if partition is not None:
-        # The proposal has as many replicas of each partition as the first one has.
+        # In the proposal, each partition has as many replicas as the first partition.
         first = topic.partitions[partition]
         topic = topic._replace(partitions=(first, *topic.partitions[1:]))
 

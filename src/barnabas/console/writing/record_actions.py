@@ -129,7 +129,7 @@ class DeleteRecords(Action):
         """If `partition` is None, records are deleted in all partitions. `before` is the first
         offset to keep, or None to delete up to the end.
 
-        `offsets` are the offsets of a plan, by partition; if given, only these are used.
+        `offsets` are the offsets of a plan, by partition. If they are given, only these are used.
         """
         self._topic = topic
         self._partition = partition

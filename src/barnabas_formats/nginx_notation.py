@@ -71,7 +71,7 @@ def translate(text: str) -> str:
     # Remove variables first, because `${name}` looks like a field after a dollar sign.
     if mixed := _OWN_FIELD.search(_VARIABLE.sub("", text)):
         raise ConfigError(
-            f"the pattern {text!r} has variables of nginx ({first}) and fields ({mixed[0]}):"
+            f"the pattern {text!r} has nginx variables ({first}) and fields ({mixed[0]}):"
             " write either only variables or only fields"
         )
     if text.lstrip().startswith("{"):

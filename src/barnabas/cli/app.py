@@ -34,7 +34,7 @@ _COMMANDS = {
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
     "collect": "Send the lines of log files to a topic, each line once.",
-    "track": "Receive events of pages and apps over HTTP, and send them to a topic.",
+    "track": "Receive events from pages and apps over HTTP, and send them to a topic.",
     "dead-letters": "List the records that a pipeline rejected, and send them again.",
     "groups": "List, describe, watch, reset and delete consumer groups.",
     "transactions": "List and describe transactions, and abort hanging ones.",

@@ -25,7 +25,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (NoBrokersAvailable, "is --bootstrap-server correct? `barnabas server start` runs a broker"),
     (
         UnknownTopicOrPartition,
-        "`barnabas topics list` shows the topics, `barnabas topics create` creates one",
+        "`barnabas topics list` shows the topics, and `barnabas topics create` creates one",
     ),
     (TopicAlreadyExists, "to accept an existing topic, use --if-not-exists"),
     (InvalidReplicationFactor, "a topic cannot have more replicas than there are brokers"),

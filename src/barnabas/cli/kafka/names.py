@@ -124,8 +124,8 @@ REPLACED: Final = {
     "kafka-mirror-maker": Replacement(
         "",
         "Kafka replaced it by MirrorMaker 2 (connect-mirror-maker.sh of a Kafka distribution), "
-        "which reads from and writes to Barnabas as to any Kafka; a copy of one topic, without its "
-        "keys and offsets, is: barnabas consume TOPIC --from-beginning --bootstrap-server FROM | "
+        "which works with Barnabas as it does with Kafka; to copy one topic, without its keys and "
+        "offsets: barnabas consume TOPIC --from-beginning --bootstrap-server FROM | "
         "barnabas produce TOPIC --bootstrap-server TO",
     ),
     "kafka-replay-log-producer": Replacement(

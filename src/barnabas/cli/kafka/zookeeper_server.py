@@ -54,7 +54,7 @@ def _run_stop(given: Given) -> int:
         if len(found) > 1:
             raise zookeeper.CannotRun(
                 f"several ZooKeepers are running, processes {', '.join(map(str, found))}: choose "
-                "one with its properties file: zookeeper-server-stop.sh zookeeper.properties"
+                "one by its properties file, as in zookeeper-server-stop.sh zookeeper.properties"
             )
         has_stopped = bool(found) and zookeeper.stop_process(found[0])
     if not has_stopped:

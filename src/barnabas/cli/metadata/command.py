@@ -49,7 +49,7 @@ _directory = click.option(
     "directory",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="A log directory of a broker without ZooKeeper; default: all of them, as for a start.",
+    help="A log directory of a broker without ZooKeeper; default: all of them.",
 )
 
 

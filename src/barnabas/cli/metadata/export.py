@@ -27,7 +27,7 @@ _STANDARD_OUTPUT = Path("-")
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="DIR",
-    help="The log directories of a broker without ZooKeeper; default: all of them, as for a start.",
+    help="The log directories of a broker without ZooKeeper; default: all of them.",
 )
 @tree_source
 def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> None:

@@ -73,8 +73,8 @@ def repair(directories: tuple[Path, ...], properties_file: Path | None, accepts_
     elif accepts_loss:
         click.echo(
             f"warning: if the broker has log directories other than "
-            f"{', '.join(map(str, directories))}, they keep another history, and it will not "
-            "start with both: run this again with all of them, or with --config",
+            f"{', '.join(map(str, directories))}, they keep a different history, and it will "
+            "not start with both; run this again with all of them, or with --config",
             err=True,
         )
     with ExitStack() as locks:

@@ -50,7 +50,7 @@ def secure(source: TreeSource, undo: bool) -> None:
     click.echo(f"{counted(nodes, 'node')} of {settings.connect}: {state}.")
     if others and not undo:
         click.echo(
-            f"The root stays open, since other programs have nodes there ({', '.join(others)}): "
+            f"The root stays open, because other programs have nodes there ({', '.join(others)}): "
             "every client can delete /controller. Move the cluster below a chroot, or close the "
             "root in ZooKeeper.",
             err=True,

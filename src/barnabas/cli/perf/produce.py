@@ -100,7 +100,7 @@ class Sending:
     type=float,
     default=-1,
     metavar="N",
-    help="At most this many records a second; -1, the default: no limit.",
+    help="At most this many records per second. The default of -1 means no limit.",
 )
 @click.option(
     "--producer-config",

@@ -54,8 +54,8 @@ _STANDARD_INPUT = "-"
 @click.option(
     "--name",
     metavar="NAME",
-    help="Identifies this collector's positions; collectors that run at the same time need one "
-    "each, and one that is started again the same. [default: this machine's name]",
+    help="Identifies this collector's positions. Collectors that run at the same time need "
+    "different names, and a restarted one needs its old name. [default: this machine's name]",
 )
 @click.option(
     "--record-start",

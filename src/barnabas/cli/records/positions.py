@@ -194,8 +194,8 @@ def beginning(
         raise click.UsageError(f"--offset {text}: not a number, earliest or latest")
     if not partitions and not text.startswith("-"):
         raise click.UsageError(
-            "--offset needs --partition: offsets belong to partitions; only -N, the last N "
-            "records of each, does not"
+            "--offset needs --partition, because offsets belong to partitions; only -N, the last "
+            "N records of each partition, does not need it"
         )
     return int(text)
 

@@ -58,7 +58,7 @@ def track() -> None:
     "origins",
     multiple=True,
     metavar="ORIGIN",
-    help="Accept events of pages of this origin, such as https://shop.example; may be repeated. "
+    help="Accept events from pages of this origin, such as https://shop.example; may be repeated. "
     "'*' stands for every origin.",
 )
 @click.option(

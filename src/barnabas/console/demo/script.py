@@ -43,7 +43,7 @@ SCRIPT: Final[Sequence[Step]] = (
     Step(
         8,
         Action.JOIN,
-        "A third consumer joins the group analytics: it rebalances.",
+        "A third consumer joins the group analytics, which rebalances.",
         "#/groups/analytics",
     ),
     Step(
@@ -100,7 +100,7 @@ SCRIPT: Final[Sequence[Step]] = (
     Step(
         115,
         Action.LEAVE,
-        "The third consumer leaves analytics: it rebalances.",
+        "The third consumer leaves the group analytics, which rebalances.",
         "#/groups/analytics",
     ),
 )

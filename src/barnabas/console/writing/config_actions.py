@@ -39,7 +39,7 @@ class AlterConfigs(Action):
         given, restored = form.pairs("set"), form.texts("delete")
         both = given.keys() & set(restored)
         if both:
-            raise WebProblem(400, f"{min(both)}: it cannot be both set and taken back")
+            raise WebProblem(400, f"{min(both)}: it cannot be both set and reset")
         if not given and not restored:
             raise WebProblem(400, "set: name a config that is to change")
         operations = [

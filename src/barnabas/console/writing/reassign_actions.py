@@ -391,7 +391,7 @@ def _total_sentence(
         size = _size(sizes, name, views[name])
         if added and size is None:
             return (
-                "It is not known how many bytes will be copied: a broker does not tell its sizes."
+                "It is not known how many bytes will be copied: a broker does not report its sizes."
             )
         total += added * (size or 0)
     if not total:

@@ -83,7 +83,7 @@ class ProduceRecord(Action):
         ]
         warnings = []
         if topic.is_internal:
-            warnings.append("This is an internal topic: a record of yours can damage the cluster.")
+            warnings.append("This is an internal topic: a record from you can damage the cluster.")
         if self._value is None:
             warnings.append("A null value deletes the key if the topic is compacted.")
         return Plan(

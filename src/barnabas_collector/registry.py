@@ -47,7 +47,7 @@ class Registry(KnownFiles):
                 self._load(json.loads(path.read_text("utf-8")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigError(
-                    f"{path} is not a valid registry of sent files ({error}); remove it; "
+                    f"{path} is not a valid registry of sent files ({error}): remove it; "
                     "everything is then sent again, and recognised as duplicates"
                 ) from None
 

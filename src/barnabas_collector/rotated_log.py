@@ -281,7 +281,7 @@ class RotatedLog:
             if not isinstance(error, EOFError):  # EOFError means that it is still being compressed
                 self._report_damage(progress, error)
             return
-        if is_complete is None:  # checked after reading, so that nothing was written since
+        if is_complete is None:  # checked after reading, so nothing was written since
             end = reader.position + reader.unfinished_bytes
             is_all = file.size_bytes() == end and not reader.ends_in_hole
             is_complete = is_all and file.has_no_writer()

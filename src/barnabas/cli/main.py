@@ -1,7 +1,7 @@
 """Runs the command `barnabas`, choosing what to run before importing anything large.
 
 `server start` is handled first, because a broker is ready in a tenth of a second, and importing the
-libraries of the other commands would take half of that time again.
+libraries of the other commands would add half of that time.
 """
 
 from __future__ import annotations

@@ -283,6 +283,6 @@ async def _describe_rules(servers: str, wanted: Iterable[AclFilter]) -> list[Acl
 
 
 async def _delete(servers: str, rules: Iterable[AclBinding]) -> list[AclBinding]:
-    """Delete exactly these rules, but none that were added after these were shown."""
+    """Delete exactly these rules, and none that were added after these were shown."""
     async with Admin(servers, **client_options()) as admin:
         return sorted(await admin.delete_acls(map(filter_of, rules)))

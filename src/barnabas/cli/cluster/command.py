@@ -140,7 +140,7 @@ def stop(directory: Path) -> int:
     def work() -> int:
         plan = existing_plan(directory)
         running = plan.running()
-        # Stop the command that started the cluster first. Otherwise, it would report the stopped
+        # First, stop the command that started the cluster. Otherwise, it would report the stopped
         # processes as failed.
         if not stop_process("the cluster's command", directory) and not running:
             raise CannotRun(f"nothing is running in {directory}")

@@ -179,7 +179,7 @@ def existing_plan(directory: Path) -> Plan:
 def make_plan(
     directory: Path, count: int | None, overrides: Mapping[str, str], first_port: int
 ) -> Plan:
-    """Return the plan of an existing cluster, or of a new one whose ports are free and start at
+    """Return the plan of an existing cluster, or of a new one with free ports, starting at
     `first_port`. The number of brokers may grow but not shrink. Raises CannotRun.
     """
     check_overrides(overrides)

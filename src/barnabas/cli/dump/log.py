@@ -35,7 +35,7 @@ MAX_BATCH_BYTES = 64 << 20
 """For a larger batch, only the checksum is verified; its records are not read."""
 
 _MAX_SEQUENCE = 2**31 - 1
-_MAGIC_END = 17  # Kafka looks for a batch only if there are this many bytes
+_MAGIC_END = 17  # Kafka looks for a batch only in at least this many bytes
 _MIN_LENGTH = 14  # the size of the shortest message in any format
 _PIECE_BYTES = 1 << 20
 _SIZE = Struct(">qi")

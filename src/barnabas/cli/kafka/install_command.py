@@ -26,7 +26,8 @@ _MARK = "# Written by `barnabas install-scripts`."
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--force", is_flag=True, help="Replace files that this command did not write.")
 def install_scripts(directory: Path, force: bool) -> int:
-    """Write scripts that have the names of Kafka's scripts and run Barnabas's commands into DIR.
+    """Write scripts into DIR that have the names of Kafka's scripts and run Barnabas's
+    commands.
 
     For example, kafka-topics.sh runs `barnabas kafka-topics.sh`. All scripts accept --explain,
     which prints our own command instead of running it. If DIR already contains a file with one of
@@ -100,8 +101,8 @@ def _script(name: str, config: Path) -> str:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether the path may be written, because it does not exist or was written by this
-    command.
+    """Return whether the path may be written. This is so if it does not exist or if this command
+    wrote it.
     """
     # `lexists` is true for a dangling link, which is not ours.
     if not os.path.lexists(path):

@@ -39,7 +39,7 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""Kafka's names for those fields whose Kafka names are not just our names in camel case."""
+"""Maps fields to Kafka's names if these are not just our names in camel case."""
 
 
 class _Kind(NamedTuple):

@@ -282,7 +282,7 @@ async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
         are_moving = bool(moving) or any(each.is_moving() for each in found.values())
         # Clearing the throttle would also remove it from moves still in progress.
-        if are_moving or preserve_throttles:  # even other moves, as a broker has one rate for all
+        if are_moving or preserve_throttles:  # a broker has only one rate for all moves
             return EXIT_OK
         return await _clear(admin, wanted, actual)
 

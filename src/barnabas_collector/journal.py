@@ -45,8 +45,8 @@ class Journal:
     """Reads the entries after a cursor, from `start` until `close`."""
 
     def __init__(self, cursor: str | None, *, from_end: bool = False, follow: bool = True) -> None:
-        """With `from_end`, reading starts after the last entry if there is no cursor. With
-        `follow`, it continues after all existing entries have been read.
+        """If there is no cursor, reading starts at the first entry or, with `from_end`, after the
+        last one. With `follow`, it continues after all existing entries have been read.
         """
         self.cursor = cursor  # of the last entry that was read
         self.news = asyncio.Event()

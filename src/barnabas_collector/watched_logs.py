@@ -53,8 +53,8 @@ class WatchedLogs:
         is_start: IsStart | None = None,
         from_end: bool = False,
     ) -> None:
-        """With `from_end`, reading starts at the end of each file that exists at a collector's
-        first look.
+        """Reading starts at the beginning of each file that exists at a collector's first look or,
+        with `from_end`, at its end.
         """
         self._paths = paths
         self._listings = Listings()

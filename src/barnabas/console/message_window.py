@@ -17,7 +17,7 @@ _MOST_BYTES: Final = 32 * 1024 * 1024
 
 
 class MessageWindow:
-    """Of all records that are added, keeps the `limit` earliest or latest ones by timestamp."""
+    """Keeps only the `limit` earliest or latest of all added records, by timestamp."""
 
     def __init__(self, limit: int, *, keeps_last: bool) -> None:
         self._limit = limit

@@ -162,8 +162,7 @@ class _Waiting:
 
 
 class PartJoiner:
-    """Unwraps lines and joins their parts. Each record takes the position of its first
-    part.
+    """Unwraps lines and joins their parts. Each record takes the position of its first part.
 
     A container's two streams share one file. Because the position in the file is a single number, a
     record is held back until all records that began before it are complete. The amount held back is

@@ -48,8 +48,7 @@ _BEGINNING: Final = re.compile(rb'\{\s*"resourceLogs"\s*:')
 
 
 class Entry(NamedTuple):
-    """Holds a log record and the information from its scope and resource. Absent values are
-    None.
+    """Holds a log record and the information from its scope and resource. Absent values are None.
 
     `time_us` and `observed_us` are microseconds since the epoch. `message` is the body: text, or
     JSON for any other value. `more` is a stack trace. `attributes` and `resource` are JSON objects.

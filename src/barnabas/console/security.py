@@ -1,5 +1,4 @@
-"""Describes the ACLs and the users, and explains why the ACLs allow or deny a request.
-Pure.
+"""Describes the ACLs and the users, and explains why the ACLs allow or deny a request. Pure.
 
 `barnabas acls explain` and the console share the functions that explain a decision.
 """

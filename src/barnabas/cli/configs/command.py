@@ -140,8 +140,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     validate_only: bool,
     servers: str,
 ) -> None:
-    """Change the configs of a topic, a broker, all brokers or clients (all changes or
-    none).
+    """Change the configs of a topic, a broker, all brokers or clients (all changes or none).
 
     Put a value that contains commas in square brackets. Changes take effect immediately. Quotas
     take precedence in this order: user with client id, user, client id, default.

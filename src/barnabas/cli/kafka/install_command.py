@@ -26,8 +26,7 @@ _MARK = "# Written by `barnabas install-scripts`."
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--force", is_flag=True, help="Replace files that this command did not write.")
 def install_scripts(directory: Path, force: bool) -> int:
-    """Write scripts into DIR that have the names of Kafka's scripts and run Barnabas's
-    commands.
+    """Write scripts into DIR that have the names of Kafka's scripts and run Barnabas's commands.
 
     For example, kafka-topics.sh runs `barnabas kafka-topics.sh`. All scripts accept --explain,
     which prints our own command instead of running it. If DIR already contains a file with one of

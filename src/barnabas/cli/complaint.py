@@ -1,4 +1,4 @@
-"""Writes each error or warning for the user on one line, with any advice."""
+"""Writes each error or warning for the user on one line, together with any advice."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def complain(who: str, what: Exception | str) -> None:
 
 
 def warn(who: str, what: str) -> None:
-    """Write `who: warning: what` to standard error, on one line; the command continues."""
+    """Write `who: warning: what` to standard error, on one line. The command continues."""
     complain(who, f"warning: {what}")
 
 

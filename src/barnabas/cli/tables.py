@@ -61,7 +61,7 @@ def show_topics(
 def show_topic_list(
     topics: Sequence[TopicDescription], sizes: Mapping[str, int], console: Console | None = None
 ) -> None:
-    """Print a row for each topic; `sizes` maps topics to known sizes in bytes."""
+    """Print a row for each topic. `sizes` maps topics to known sizes in bytes."""
     rows: list[Cells] = []
     for topic in topics:
         parts = topic.partitions

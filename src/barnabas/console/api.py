@@ -57,7 +57,7 @@ _CONTINUED: Final = ("before", "after")
 
 
 class Api:
-    """Answers requests from the state of a `ClusterWatch`; only some pages query the brokers."""
+    """Answers requests from the state of a `ClusterWatch`. Only some pages query the brokers."""
 
     def __init__(self, watch: ClusterWatch, closing: asyncio.Event) -> None:
         """`closing` is set when the console stops, which ends all streams."""

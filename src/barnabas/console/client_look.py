@@ -92,7 +92,7 @@ class ClientLook:
         await asyncio.gather(self._look_at_quotas(now_ms), self._look_at_producers(look, now_ms))
 
     def fail(self, reason: str) -> None:
-        """Record why a poll failed; the figures remain unchanged."""
+        """Record why a poll failed. The figures remain unchanged."""
         self.known = self.known._replace(producers_error=reason)
 
     async def _look_at_quotas(self, now_ms: int) -> None:

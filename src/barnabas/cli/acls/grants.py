@@ -100,8 +100,8 @@ def operations_by_pattern(
             operations = role.get(pattern.resource_type, ())
             if operations:
                 found.setdefault(pattern, {}).update(dict.fromkeys(operations))
-    # Since KIP-679, WRITE on any topic implies IDEMPOTENT_WRITE; older brokers need the rule on the
-    # cluster.
+    # Since KIP-679, WRITE on any topic implies IDEMPOTENT_WRITE, but older brokers need the rule on
+    # the cluster.
     if deeds.is_idempotent:
         found.setdefault(CLUSTER, {})[Operation.IDEMPOTENT_WRITE] = None
     return {pattern: tuple(operations) for pattern, operations in found.items()}

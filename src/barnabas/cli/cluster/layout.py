@@ -6,8 +6,8 @@
     broker-1.log ...  the output of each process, in files that are replaced before they grow large
     secure/           certificates and passwords, with --secure
 
-Every process has a `barnabas.pid` in its directory; the command that started the cluster has its
-own in the top directory. Any process can therefore stop and restart a broker.
+Every process has a `barnabas.pid` in its directory, and the command that started the cluster has
+one in the top directory. Any process can therefore stop and restart a broker.
 """
 
 from __future__ import annotations

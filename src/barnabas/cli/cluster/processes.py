@@ -148,7 +148,7 @@ def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
 
 
 def _record(directory: Path, pid: int, address: str) -> None:
-    """Write the pid file on behalf of ZooKeeper; brokers write their own."""
+    """Write the pid file for ZooKeeper. Brokers write their own."""
     began_ticks = process_began_ticks(pid)
     ticks = UNKNOWN_START if began_ticks is None else began_ticks
     (directory / FILE_NAME).write_text(f"{pid}\n{ticks}\n{address}\n")

@@ -130,7 +130,7 @@ def health(as_json: bool, servers: str) -> int:
 
 
 def _show_table(state: State, leaders: Mapping[int, int], replicas: Mapping[int, int]) -> None:
-    """Print a table of the brokers on a terminal; `leaders` and `replicas` are counts by broker."""
+    """Print a table of the brokers on a terminal. `leaders` and `replicas` are counts by broker."""
     from rich.console import Console
     from rich.text import Text
 

@@ -16,7 +16,7 @@ from barnabas.cli.cluster.layout import HOST, CannotRun, Plan
 
 DEBIAN = Path("/usr/share/java/zookeeper.jar")
 TICK_MS = 500
-"""The length of a tick; a session lasts at least two ticks."""
+"""The length of a tick. A session lasts at least two ticks."""
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # These options speed up the start. ZooKeeper does too little work to benefit from an optimising

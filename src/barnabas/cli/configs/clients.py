@@ -13,7 +13,7 @@ from barnabas.client.admin.quota_admin import QuotaEntity
 from barnabas.client.admin.scram_admin import SCRAM_MECHANISMS, ScramAlteration
 
 Entity = Mapping[str, str | None]
-"""Maps types (`user`, `client-id`, `ip`) to names; None stands for the default."""
+"""Maps types (`user`, `client-id`, `ip`) to names. None stands for the default."""
 
 
 class Described(NamedTuple):

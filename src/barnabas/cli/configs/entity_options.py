@@ -93,7 +93,7 @@ class EntityOptions(NamedTuple):
         return ConfigResource(BROKER, "" if self.broker is None else str(self.broker))
 
     def entity(self) -> dict[str, str | None]:
-        """Return the owner of quotas as names by type (`user`, `client-id`, `ip`); None stands for
+        """Return the owner of quotas as names by type (`user`, `client-id`, `ip`). None stands for
         the default.
 
         The result is empty if no owner is given. Raises UsageError.

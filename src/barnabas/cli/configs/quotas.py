@@ -26,7 +26,7 @@ _WORDS: Final = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 Alteration = dict[str, float | None]
-"""Maps names of quotas to values; None removes the quota."""
+"""Maps names of quotas to values. None removes the quota."""
 
 
 def names_for(entity: Mapping[str, str | None]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Implements `barnabas dump`, which works like Kafka's DumpLogSegments on every file that a broker
 keeps.
 
-It reads files only, and contacts no broker. A running broker's file may end in a batch that is
+It only reads files, and contacts no broker. A running broker's file may end in a batch that is
 still being written.
 """
 

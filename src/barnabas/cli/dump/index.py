@@ -48,7 +48,7 @@ def base_offset(path: Path) -> int:
 
 
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
-    """Yield the entries without the trailing zeros; an index of only zeros has one entry."""
+    """Yield the entries without the trailing zeros. If all are zeros, the first one is yielded."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
         # Zeros after the first entry are preallocated, because no later entry can point to the base
         # offset.
@@ -58,7 +58,7 @@ def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
 
 
 def read_time_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
-    """Yield the entries without the trailing zeros; an index of only zeros has one entry."""
+    """Yield the entries without the trailing zeros. If all are zeros, the first one is yielded."""
     for i, (timestamp, relative) in enumerate(_rows(file, TIME_ENTRY)):
         if i and relative == 0:
             return

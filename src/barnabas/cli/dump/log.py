@@ -4,7 +4,7 @@
     | offset: 0 CreateTime: 1700000000000 keySize: 2 valueSize: 2 sequence: -1 headerKeys: [] ...
 
 The file is read batch by batch. Only one batch is in memory at a time, or only its header if the
-batch is larger than `MAX_BATCH_BYTES`. Reading stops before the first incomplete batch; bytes that
+batch is larger than `MAX_BATCH_BYTES`. Reading stops before the first incomplete batch. Bytes that
 cannot start a batch raise `CorruptData`.
 """
 
@@ -32,7 +32,7 @@ from barnabas.records.crc32c import crc32c
 from barnabas.records.record import LOG_APPEND_TIME_TYPE, Record, records_of
 
 MAX_BATCH_BYTES = 64 << 20
-"""For a larger batch, only the checksum is verified; its records are not read."""
+"""For a larger batch, only the checksum is verified, and the records are not read."""
 
 _MAX_SEQUENCE = 2**31 - 1
 _MAGIC_END = 17  # Kafka looks for a batch only in at least this many bytes
@@ -199,7 +199,7 @@ def _time_type(header: BatchHeader, record: Record | None = None) -> str:
 
 
 def _sequence(header: BatchHeader, offset: int) -> int:
-    """Return the producer's sequence number for the record at this offset; it wraps around to 0."""
+    """Return the producer's sequence number for the record at this offset. It wraps around to 0."""
     if header.base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (header.base_sequence + offset - header.base_offset) & _MAX_SEQUENCE

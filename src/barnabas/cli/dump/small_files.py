@@ -7,7 +7,7 @@
     partition.metadata               the partition's topic id
     .kafka_cleanshutdown             a marker for a clean shutdown
 
-Kafka has a tool for the first file only; our output for the others imitates its style.
+Kafka has a tool for the first file only. For the others, our output imitates its style.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.storage.snapshot import decode_snapshot
 from barnabas.types import uuid_text
 
 MAX_BYTES = 256 << 20
-"""The size of a snapshot of five million producers; larger files are rejected."""
+"""The size of a snapshot of five million producers. Larger files are rejected."""
 
 Lines = Callable[[Path, str], Iterator[str]]
 

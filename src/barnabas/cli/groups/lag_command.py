@@ -56,7 +56,7 @@ class Judging(NamedTuple):
 
 
 def judging(most: int = _COUNTED_ONCE) -> Callable[[F], F]:
-    """Add the options of `Judging`; `most` is the default number of records to count."""
+    """Add the options of `Judging`. `most` is the default number of records to count."""
     isolation = click.option(
         "--isolation-level",
         type=click.Choice(("read_uncommitted", "read_committed")),

@@ -63,7 +63,7 @@ def plan_file(moves: Sequence[Move]) -> str:
 def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
     """Return the offsets of each of these groups. Raises BadReset, quoting the line.
 
-    Lines of other groups are ignored; a line without a group belongs to the only group.
+    Lines of other groups are ignored. A line without a group belongs to the only group.
     """
     found: dict[str, Offsets] = {group_id: {} for group_id in group_ids}
     reader = csv.reader(StringIO(text), skipinitialspace=True)

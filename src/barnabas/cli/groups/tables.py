@@ -131,7 +131,7 @@ def _show_members(described: DescribedGroup, verbose: bool, console: Console) ->
 
 
 def _show_events(events: Iterable[RebalanceEvent], console: Console) -> None:
-    """Print a line for each event; highlight events that interrupted members."""
+    """Print a line for each event, and highlight events that interrupted members."""
     any_shown = False
     for event in events:
         line = Text(f"  {instant_text(event.ended_at_ms)} ", style="dim")

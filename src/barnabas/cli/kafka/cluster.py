@@ -1,4 +1,4 @@
-"""Implements `kafka-cluster.sh`, which prints a cluster's id; its other actions are for KRaft."""
+"""Implements `kafka-cluster.sh`, which prints a cluster's id. Its other actions are for KRaft."""
 
 from __future__ import annotations
 

@@ -231,7 +231,9 @@ def run(given: Given) -> int:
 
 
 def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribed:
-    """Return a start at the given partition, or as a group member subscribed to the topics."""
+    """Return a start that assigns the given partition, or one that subscribes to the topics as a
+    group member.
+    """
     include, partition = given.text("include"), given.number("partition", 0)
     # --partition assigns the partition and joins no group (Kafka rejects it together with --group).
     if partition is not None:

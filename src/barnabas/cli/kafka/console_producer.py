@@ -70,7 +70,9 @@ class LineReader(NamedTuple):
     ignores_errors: bool = False
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
-        """Build the record for a line; `number` is its 1-based line number. Raises NoKey."""
+        """Build the record for a line. `number` is the line's number, starting at 1. Raises
+        NoKey.
+        """
         headers: tuple[tuple[str, bytes | None], ...] = ()
         rest = line
         if self.headers_delimiter is not None:

@@ -96,7 +96,7 @@ def _range(text: str) -> Range:
             f"--topic-partitions {text}: Invalid rule specification, not TOPIC:0-3"
         )
     topic = patterns(found["topic"] or ".*", "topic-partitions")
-    # `topic:3` is one partition; `topic:0-3` excludes 3, as in Kafka (KIP-635).
+    # `topic:3` is one partition. As in Kafka (KIP-635), `topic:0-3` excludes 3.
     if found["one"]:
         return Range(topic, int(found["one"]), int(found["one"]) + 1)
     return Range(topic, int(found["low"] or 0), int(found["high"]) if found["high"] else None)

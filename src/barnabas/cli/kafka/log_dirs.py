@@ -32,7 +32,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def _brokers(given: Given) -> list[int]:
-    """Return the brokers to ask; an empty list means all. Raises BadCommandLine."""
+    """Return the brokers to ask. An empty list means all brokers. Raises BadCommandLine."""
     words = [word for word in (given.text("broker-list") or "").split(",") if word.strip()]
     try:
         # In this tool, --broker-list lists ids. It is not the deprecated name of

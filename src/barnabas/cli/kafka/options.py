@@ -19,7 +19,7 @@ class BadCommandLine(BarnabasError):
 
 
 class Option(NamedTuple):
-    """Describes an option of a tool; its name has no dashes."""
+    """Describes an option of a tool. Its name has no dashes."""
 
     name: str
     value: str = ""  # the placeholder for its value; empty for a flag
@@ -65,7 +65,7 @@ class Given:
         return [value for each, value in self._found if each == name and value is not None]
 
     def in_order(self, *names: str) -> list[str | None]:
-        """Return the values of these options in command-line order; None stands for a flag."""
+        """Return the values of these options in command-line order. None stands for a flag."""
         return [value for each, value in self._found if each in names]
 
     def text(self, name: str) -> str | None:
@@ -172,7 +172,9 @@ def parse(
 def _rename(
     found: Sequence[tuple[str, str | None]], older: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
-    """Replace deprecated names; Kafka ignores a deprecated name next to its replacement."""
+    """Replace deprecated names. Kafka ignores a deprecated name if its replacement is also
+    given.
+    """
     names = {name for name, _ in found}
     return [(older.get(name, name), value) for name, value in found if older.get(name) not in names]
 

@@ -120,11 +120,11 @@ class ZooKeeperAcls:
         return [AclBinding(pattern, each) for pattern, acls in found.items() for each in acls]
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> None:
-        """Add all rules that are accepted; then raise the first KafkaError, if any."""
+        """Add all rules that are accepted, and then raise the first KafkaError, if any."""
         _raise_first(await self._acls.create(bindings))
 
     async def delete_acls(self, filters: AclFilter | Sequence[AclFilter]) -> None:
-        """Remove the rules that match filters; then raise the first KafkaError, if any."""
+        """Remove the rules that match filters, and then raise the first KafkaError, if any."""
         wanted = [filters] if isinstance(filters, AclFilter) else filters
         for deleted in await self._acls.delete(wanted):
             _raise_first(each.error for each in deleted)

@@ -1,7 +1,7 @@
 """Implements `kafka-reassign-partitions.sh --zookeeper` as in Kafka 2.3.1, with its messages.
 
 The request is sent to the brokers registered in ZooKeeper. In 2.3.1, a plan with log directories
-also needed --bootstrap-server; we need only --zookeeper.
+also needed --bootstrap-server, but we need only --zookeeper.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Done(NamedTuple):
 async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
     """Set the rights of each node after those of its children. If a node appears under a protected
     one, only a broker can then have created it. Raises ConfigError or MetadataError. The root is
-    included if it is the chroot or contains no other programs' nodes; if it were left open, any
+    included if it is the chroot or contains no other programs' nodes. If it were left open, any
     client could delete /controller in it.
     """
     async with _open_store(settings) as store:

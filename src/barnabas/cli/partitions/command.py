@@ -98,7 +98,7 @@ class _Watcher:
         self._watch = Watch()
         self._seen_at_ms = 0
         self._after: dict[int, int] | None = None
-        """The last known event of each broker that reports any; None before the first poll."""
+        """The last known event of each broker that reports any, or None before the first poll."""
 
     async def run(self, once: bool, interval_ms: int, as_json: bool) -> None:
         options = {"request_timeout_ms": _ANSWER_TIMEOUT_MS, **client_options()}
@@ -163,7 +163,7 @@ class _Watcher:
         return look
 
     async def _news(self, admin: Admin) -> list[Event]:
-        """Return the brokers' events since the last poll, or none the first time."""
+        """Return the brokers' events since the last poll, or no events in the first call."""
         try:
             reports = await admin.events(self._after)
         except ClusterAuthorizationFailed:

@@ -64,7 +64,7 @@ class Plan(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Holds limits in bytes per second; None leaves a limit unchanged."""
+    """Holds limits in bytes per second. None leaves a limit unchanged."""
 
     between_brokers: int | None
     between_log_dirs: int | None

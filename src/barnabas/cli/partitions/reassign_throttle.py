@@ -1,8 +1,8 @@
 """Handles reassignment throttles, which `reassign --throttle` sets and --verify clears.
 
 As in Kafka's tool, the rate is set on every broker that takes part, both as a leader and as a
-follower. Each moving topic lists the replicas to which the rate applies: the old replicas on the
-leader side, the new ones on the follower side. Therefore, no in-sync replica is throttled.
+follower. Each moving topic lists the replicas to which the rate applies. These are the old replicas
+on the leader side and the new ones on the follower side, so no in-sync replica is throttled.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def moves(
 
 
 def throttled_replicas(moves: Mapping[TopicPartition, Move]) -> dict[str, tuple[str, str]]:
-    """Return the values for TOPIC_SETTINGS, by topic: `partition:broker,...`, in Kafka's order."""
+    """Return the values for TOPIC_SETTINGS by topic. They have the form `partition:broker,...`, in
+    Kafka's order.
+    """
     found: dict[str, tuple[list[str], list[str]]] = {}
     for (topic, partition), move in moves.items():
         leaders, followers = found.setdefault(topic, ([], []))

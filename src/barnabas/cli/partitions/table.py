@@ -37,7 +37,7 @@ def screen(
     size: ConsoleDimensions,
     silent_since_ms: int | None = None,
 ) -> Group:
-    """Return what fits on a terminal of this size; `changes` are ordered from oldest to newest."""
+    """Return what fits on a terminal of this size. `changes` are ordered from oldest to newest."""
     news = list(changes)[-min(_CHANGES, max(size.height // 5, 1)) :]
     is_old = silent_since_ms is not None
     # If the content did not fit, Rich would scroll it, and the table would not stay in place.

@@ -1,7 +1,7 @@
 """Collects the latencies of many records in little memory, and formats them as lines. Pure.
 
 Latencies are counted in steps of a tenth of a millisecond. Percentiles have this precision for any
-number of records; the average and the maximum are exact. Two windows are merged by adding their
+number of records, and the average and the maximum are exact. Two windows are merged by adding their
 counts.
 """
 

@@ -298,7 +298,7 @@ def _given(place: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(plan: Plan, isolation_level: str) -> dict[str, Any]:
-    """Return the consumer's options; --consumer-property takes precedence."""
+    """Return the consumer's options. --consumer-property takes precedence."""
     return {
         "isolation_level": isolation_level,
         # A typing error must not create a topic.

@@ -5,8 +5,8 @@
     TransactionLogMessageFormatter  copy::TransactionMetadata(transactionalId=copy, ...)
 
 The first two are for `__consumer_offsets`, the last one for `__transaction_state`. Each formats its
-own kind of record and skips the others; a tombstone's value is NULL. There is one difference: group
-members and transaction partitions are sorted, while Kafka prints them in hash-table order.
+own kind of record and skips the others. The value of a tombstone is NULL. There is one difference:
+group members and transaction partitions are sorted, while Kafka prints them in hash-table order.
 """
 
 from __future__ import annotations

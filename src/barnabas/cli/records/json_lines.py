@@ -32,7 +32,9 @@ class JsonFormat(NamedTuple):
     headers: tuple[Header, ...] = ()  # for every record, before its own headers
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
-        """Build the record for a line; `number` is its 1-based line number. Raises BadLine."""
+        """Build the record for a line. `number` is the line's number, starting at 1. Raises
+        BadLine.
+        """
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError) as error:

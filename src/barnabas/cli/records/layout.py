@@ -79,7 +79,7 @@ def template_layout(text: str) -> Layout:
 
 
 def json_layout(record: ConsumerRecord) -> bytes:
-    """Print a JSON object; bytes that are not UTF-8 become `{"base64": ...}`."""
+    """Print a JSON object. Bytes that are not UTF-8 become `{"base64": ...}`."""
     return (
         json.dumps(
             {

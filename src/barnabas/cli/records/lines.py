@@ -19,7 +19,7 @@ LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far larger than any record accepted by
 
 
 class BadLine(BarnabasError):
-    """Raised if a line lacks the configured separators; the message includes its number."""
+    """Raised if a line lacks the configured separators. The message includes the line's number."""
 
 
 class KeyedLines(NamedTuple):
@@ -76,7 +76,9 @@ class LineFormat(NamedTuple):
         )
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
-        """Build the record for a line; `number` is its 1-based line number. Raises BadLine."""
+        """Build the record for a line. `number` is the line's number, starting at 1. Raises
+        BadLine.
+        """
         headers = self.headers
         key: bytes | None = None
         if self.headers_separator is not None:

@@ -79,7 +79,9 @@ def release(directory: Path) -> None:
 
 
 def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
-    """Return when a process started: None if it does not exist, UNKNOWN_START if unknown."""
+    """Return when a process started, None if it does not exist, or UNKNOWN_START if this is
+    unknown.
+    """
     try:
         with (proc / str(pid) / "stat").open("rb") as stat:
             # Fields 3 and 22 are counted from the end of the name in parentheses, because the name

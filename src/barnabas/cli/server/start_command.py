@@ -149,7 +149,7 @@ def start(words: Sequence[str]) -> int:
 
 
 def properties_of(arguments: StartArguments) -> dict[str, str]:
-    """Return all settings; later sources override earlier ones. Raises ConfigError or OSError."""
+    """Return all settings. Later sources override earlier ones. Raises ConfigError or OSError."""
     from barnabas.config import from_environment, load_properties
 
     properties: dict[str, str] = {}

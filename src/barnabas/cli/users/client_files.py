@@ -37,7 +37,7 @@ class ClientFiles(NamedTuple):
 
     path: Path
     settings: Mapping[str, str]
-    """The administrator's settings that suit any user, under Kafka's names."""
+    """The administrator's settings that suit every user, under Kafka's names."""
     authority: bytes | None
     """The certificates to trust, if they are in PEM."""
 

@@ -165,7 +165,9 @@ class Multisets:
         self._sides[1].append(hashes(values))
 
     def findings(self) -> tuple[Findings, Suspects]:
-        """Return the findings; `lost` and `extra_rows` count missing and surplus values."""
+        """Return the findings, in which `lost` and `extra_rows` count missing and surplus
+        values.
+        """
         given, had = (
             np.unique(np.concatenate(side), return_counts=True)
             if side

@@ -158,18 +158,17 @@ class Generations:
         if reader is not None and not attendances:
             return f"{who} is not a member of {group}"
         from_ms = generation.began_ms - _SOON_MS
-        present = [
-            each
-            for each in attendances
-            if each.began_ms - EPOCH_MS <= at_ms and _closed_ms(each) >= from_ms
-        ]
-        if what in ("joined", "changed its subscription", "rejoined as leader"):
-            return "" if present else f"{who} did not take part at that time"
         since_ms = from_ms - options.max_poll_interval_ms
         is_slow = group == COPIERS or self._disturbances.any_between(since_ms, at_ms)
+        # A request may be sent several times before it reaches the coordinator.
+        late_ms = options.max_block_ms if is_slow else _SOON_MS
+        if what in ("joined", "changed its subscription", "rejoined as leader"):
+            was_there = any(
+                each.began_ms - EPOCH_MS <= at_ms and _closed_ms(each) >= from_ms - late_ms
+                for each in attendances
+            )
+            return "" if was_there else f"{who} did not take part at that time"
         if what == "left":
-            # The request may be sent several times before it reaches the coordinator.
-            late_ms = options.max_block_ms if is_slow else _SOON_MS
             has_closed = any(from_ms - late_ms <= _closed_ms(each) <= at_ms for each in attendances)
             holds = {_CLOSED: has_closed}.get(reason, reason.startswith(_TOO_SELDOM) and is_slow)
             return "" if holds else f"{who} did not leave for this reason"

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.kit.processes.chromium import opened
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, FloatRect, Locator, Page
 
 Shape = Mapping[str, Any]
 
@@ -42,16 +43,26 @@ def tab(browser: Browser) -> Iterator[Page]:
 
 def end_of(page: Page, selector: str, margin: float = _MARGIN) -> float:
     """Return the height at which a picture ends that shows the elements, with a margin."""
-    box = page.locator(selector).last.bounding_box()
-    assert box is not None
+    box = _box_of(page.locator(selector).last)
     return box["y"] + box["height"] + margin
 
 
 def start_of(element: Locator) -> float:
     """Return the height at which a picture starts that begins with an element, with a margin."""
-    box = element.bounding_box()
-    assert box is not None
-    return box["y"] - _MARGIN
+    return _box_of(element)["y"] - _MARGIN
+
+
+def _box_of(element: Locator) -> FloatRect:
+    """Return where an element is. The page may replace it between two steps, so try again."""
+    found: list[FloatRect] = []
+
+    def is_there() -> bool:
+        box = element.bounding_box()
+        found.extend([] if box is None else [box])
+        return bool(found)
+
+    wait_until(is_there)
+    return found[0]
 
 
 class Part(NamedTuple):

@@ -21,12 +21,14 @@ from tests.simulation.whole.real_brokers import PATIENCE_MS, Brokers, run_for
 
 OF_THE_SIMULATION = {
     "awake",
+    "cause",
     "compacted",
     "healthy",
     "hung",
     "lagging",
     "namesake",
     "refilled",
+    "reported",
     "start",
     "young",
 }

@@ -219,8 +219,7 @@ async def _serve(
         server.watch_delays()
         await _load_ahead()
     _keep_objects()
-    # By default, the collector would run in vain after every twenty requests of thirty objects
-    # each.
+    # By default, the collector would run in vain after every twenty requests.
     gc.set_threshold(_YOUNG_OBJECTS)
     await stopping.wait()
     notify(STOPPING, os.environ)

@@ -154,11 +154,9 @@ class Server:
         try:
             self._bind()
             await self._bind_metrics()
-            # Check the clock before opening the logs, because nothing may be removed by age after a
-            # jump.
+            # Check the clock before opening the logs: a jump must not remove anything by age.
             self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
-            # Open the logs with the broker's defaults. LeaderAndIsr applies the topic configs
-            # later.
+            # Open the logs with the broker's defaults. LeaderAndIsr brings the topic configs.
             now_ms = self.clock.earliest_wall_ms()
             self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
             self._note_time()
@@ -469,9 +467,7 @@ class Server:
     # --- stop ------------------------------------------------------------------------------------
 
     async def ends_with_all(self) -> None:
-        """Prepare for all brokers being stopped. Leaderships are not moved, and lost brokers are
-        not logged.
-        """
+        """Prepare to stop all brokers without moving leaderships or logging lost brokers."""
         self._view.is_cluster_stopping = True
         await self.parts.control.controller.stop()
 
@@ -563,9 +559,7 @@ class Server:
         await parts.partitions.role_changes.deferred.close()
 
     def _close_logs(self, parts: Parts | None) -> None:
-        """Shut down all log directories, cleanly if possible, and then raise the first error that
-        occurred.
-        """
+        """Shut down all log directories, cleanly if possible, and then raise the first error."""
         if parts is not None:
             try:
                 self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())
@@ -579,9 +573,7 @@ class Server:
         self._logs.close()
 
     def _warn_of_readers(self) -> None:
-        """Warn if other users can read log directories, which contain records and password
-        hashes.
-        """
+        """Warn if other users can read the log directories, which contain password hashes."""
         for directory in self._logs.directories.online:
             bits = 0
             with suppress(OSError):  # failed disks are detected by other code

@@ -49,7 +49,7 @@ def test_other_patterns_are_none_of_nginx(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("$remote_addr {status}", "variables of nginx ($remote_addr) and fields ({status})"),
+        ("$remote_addr {status}", "nginx variables ($remote_addr) and fields ({status})"),
         ("$remote_addr $msec", "a line needs its time; add [$time_local]"),
         ('{"at":"$time_iso8601"}', "describe its keys with json instead of a pattern"),
     ],

@@ -201,7 +201,7 @@ def test_kafkas_options_without_an_effect_are_named_once(caplog: pytest.LogCaptu
     ("name", "value", "problem"),
     [
         ("security.protocol", "SALS_SSL", "'SALS_SSL' is not one of PLAINTEXT, SSL"),
-        ("sasl.jaas.config", "secret", r"sasl\.jaas\.config is set, and .* has no authentication"),
+        ("sasl.jaas.config", "secret", r"sasl\.jaas\.config is set, but .* has no authentication"),
         ("sasl.login.class", "a.B", r"sasl\.login\.class: 'a.B' is not supported"),
         ("ssl.unheard.of", "1", "remove the option"),
         ("ssl.ca.location", "/ca.pem", r"set ssl\.truststore\.location"),

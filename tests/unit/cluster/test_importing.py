@@ -200,7 +200,7 @@ def test_another_clusters_tree_is_refused() -> None:
     async def scenario(store: EmbeddedStore) -> None:
         await store.commit([Create("/cluster"), Create("/cluster/id", b'{"version":"1","id":"a"}')])
         tree = {"/cluster": {"data": None}, "/cluster/id": {"data": '{"version":"1","id":"b"}'}}
-        with pytest.raises(ConfigError, match="of cluster b, but this store belongs to"):
+        with pytest.raises(ConfigError, match="to cluster b, but this store belongs to"):
             await import_into(store, tree)
 
     run(scenario)

@@ -28,7 +28,10 @@ REFUSED = [
     ({"api": "Produce", "cut": True, "partition": 0}, "needs a topic"),
     ({"api": "Heartbeat", "cut": True, "topic": "orders"}, "has no topics"),
     ({"api": "CreatePartitions", "cut": True, "topic": "o", "partition": 1}, "no partitions"),
-    ({"api": "OffsetFetch", "error": "NOT_COORDINATOR", "topic": "orders"}, "as a whole"),
+    (
+        {"api": "OffsetFetch", "error": "NOT_COORDINATOR", "topic": "orders"},
+        "an error of a whole OffsetFetch",
+    ),
     ({"api": "Produce", "cut": True, "broker": 4}, "the brokers are 1, 2"),
     ({"api": "Produce", "cut": True, "listener": "PLAINTXT"}, "did you mean PLAINTEXT?"),
     ({"api": "Produce", "cut": True, "replicas": True}, "followers do not send Produce"),

@@ -177,8 +177,7 @@ class ControllerTerm:
         `cause` is the reason for the election.
         """
         store = self._context.store
-        # Set the watches before reading, so that any change made in the meantime triggers another
-        # round.
+        # Set the watches before reading, so that any change made meanwhile triggers another round.
         for path, callback in self._on_change.items():
             store.watch(path, callback)
         # Use the topic ids that an earlier controller announced, because an old Kafka tool may have
@@ -584,9 +583,7 @@ class ControllerTerm:
         return None
 
     async def _caught_up(self, decision: Decision) -> bool:
-        """Read the state nodes of the failed commit again, and return whether any of them had
-        changed.
-        """
+        """Read the state nodes of the failed commit again, and return whether any had changed."""
         names = isr_notifications.states_written(decision.operations)
         states = await isr_notifications.read_states(self._context.store, names)
         return self._machine.states_read(states)

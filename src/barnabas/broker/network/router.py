@@ -361,15 +361,13 @@ class Router:
             if self._faults is None and counted is None:
                 self._learn(queue, context, frame, request, route.times)
         else:
-            # Do not use the cache if there are quotas or faults, because they apply to each
-            # request. Do not use it for a long body either, because the body would become a long
-            # key.
+            # Do not use the cache if quotas or faults apply, because they apply to each request, or
+            # if the body is long, because it would become a long key.
             if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
                 build = partial(self._build, route, context)
                 queue.answer_encoded(api, version, self._answers.answer(context, header, build))
                 return
-            # Copy the frame, because a waiting request would otherwise keep the whole receive
-            # buffer alive.
+            # Copy the frame. Otherwise, a waiting request would keep the receive buffer alive.
             body = memoryview(bytes(body))
             if size > LARGE_BYTES:
                 outcome = Hold(self._begin_large(queue, route, context, body, counted))

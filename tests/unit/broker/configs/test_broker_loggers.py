@@ -61,7 +61,9 @@ def test_what_cannot_be_set_is_refused_and_nothing_changes() -> None:
     before = own_levels()
     with pytest.raises(InvalidConfig, match=r"Logger .*nowhere does not exist!"):
         changed("barnabas.nowhere", Operation.SET, "INFO")
-    with pytest.raises(InvalidConfig, match="level of root to LOUD: must be one of TRACE, DEBUG"):
+    with pytest.raises(
+        InvalidConfig, match="level of root to LOUD: it must be one of TRACE, DEBUG"
+    ):
         changed(ROOT, Operation.SET, "LOUD")
     with pytest.raises(InvalidRequest, match="root logger is not allowed"):
         changed(ROOT, Operation.DELETE)

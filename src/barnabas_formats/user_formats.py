@@ -178,7 +178,7 @@ def own_format(
 
 def _own_keys(json: Any, kind: str) -> JsonKeys:
     if not (isinstance(json, dict) and json):
-        raise ConfigError("json: it must have lists of keys")
+        raise ConfigError("json: the value must be a table of lists of keys")
     keys = json_keys(json)
     if kind == ACCESS:
         try:

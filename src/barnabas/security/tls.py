@@ -61,8 +61,8 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         _trust(context, trusted)
     elif auth != ssl.CERT_NONE:
         raise ConfigError(
-            f"ssl.client.auth={settings.client_auth} needs the authorities that issue client "
-            "certificates: set ssl.truststore.location (and ssl.truststore.type), or "
+            f"ssl.client.auth={settings.client_auth} requires the CA certificates of the "
+            "clients: set ssl.truststore.location (and ssl.truststore.type), or "
             "ssl.truststore.certificates"
         )
     _refuse_revoked(context, BROKERS_CRL_LOCATION, settings)

@@ -331,7 +331,7 @@ def _silences(view: View, rule: Rule, now: datetime) -> list[Incident]:
         rows = named.group_by("format", "component").agg(pl.col("last").max()).sort(pl.all())
         last_lines = list(rows.iter_rows())
     else:
-        # These are the silences that the page shows: busy components with dozens of missing lines.
+        # The page shows the same silences: busy components that are missing dozens of lines.
         last_lines = [(each.format, each.component, each.last) for each in silences(components)]
     found = []
     for name, component, last in last_lines:

@@ -81,7 +81,7 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
             "format 1: the pattern 'x': {message} is missing",
         ),
         ("[[format]]\nname = 'x'\npattern = 'x'\njson = {}", "either a pattern or json"),
-        ("[[format]]\nname = 'x'\njson = 1", "json: it must have lists of keys"),
+        ("[[format]]\nname = 'x'\njson = 1", "json: the value must be a table of lists of keys"),
         (
             "[[format]]\nname = 'x'\njson = {tiem = ['a'], message = ['m']}",
             "format 1: json: tiem: no such field; tiem: did you mean time?; the fields are time,",

@@ -59,7 +59,7 @@ def test_se_2_a_server_needs_a_key_and_whom_to_trust(broker: PemFiles) -> None:
     with pytest.raises(ConfigError, match="needs a private key and its certificate"):
         server_context(TlsSettings())
     alone = tls_settings(broker, client_auth="required")._replace(truststore_location="")
-    with pytest.raises(ConfigError, match="needs the authorities that issue client certificates"):
+    with pytest.raises(ConfigError, match="requires the CA certificates of the clients"):
         server_context(alone)
     with pytest.raises(ConfigError, match="'always' is not one of none, requested, required"):
         server_context(tls_settings(broker, client_auth="always"))

@@ -158,7 +158,7 @@ def test_se_2_a_file_that_changes_is_read_again(
         ({"ssl.keystore.location": "/nowhere.pem"}, "cannot be read: No such file"),
         (
             {"ssl.client.auth": "required", "ssl.truststore.location": ""},
-            "authorities that issue client certificates",
+            "CA certificates of the clients",
         ),
         ({"ssl.enabled.protocols": "TLSv1.1"}, "no longer secure"),
         ({"ssl.principal.mapping.rules": "RULE:("}, "cannot be changed|does not start"),

@@ -109,7 +109,7 @@ def test_tk_4_disk_and_clock_are_spoilt_and_mended(broker: BrokerProcess, contro
         ("POST", "/faults", "[" * 30_000, 400, "is not JSON"),
         ("POST", "/faults", [1], 400, "must be a JSON object"),
         ("POST", "/faults", {"api": "Prodce", "cut": True}, 400, "did you mean Produce?"),
-        ("POST", "/faults", {"api": "Produce", "cut": [1]}, 400, "are texts, numbers"),
+        ("POST", "/faults", {"api": "Produce", "cut": [1]}, 400, "must be strings, numbers"),
         ("POST", "/faults", {"api": "Produce", "cutt": True}, 400, "did you mean cut?"),
         ("POST", "/faults", {"api": "x" * 70_000}, 413, "longer than 65536 bytes"),
         ("POST", "/disk", {"ful": True}, 400, "/disk takes full"),

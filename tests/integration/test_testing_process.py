@@ -59,7 +59,7 @@ def test_tk_1_what_is_written_survives_a_kill() -> None:
         assert not psutil.pid_exists(pid) and not broker.is_running
         broker.start()
         assert topic.values() == [b"a"]
-    with Broker() as broker, pytest.raises(ConfigError, match="make it with process=True"):
+    with Broker() as broker, pytest.raises(ConfigError, match="create it with process=True"):
         broker.kill()
 
 

@@ -93,6 +93,8 @@ def test_one_partition_moves_as_listed(console: WebConsole, admin: SyncAdmin, to
     listed = [{"partition": 1, "brokers": [3, 1]}]
     assert make(console, REASSIGN, topic=topic, replicas=listed) == [(f"{topic}-1", "1", "3,1")]
     wait_until(lambda: replicas(admin, topic) == [(1,), (3, 1)])
+    # The new replicas are listed as soon as the reassignment begins.
+    wait_until(lambda: not admin.list_partition_reassignments())
     again = preview(console, REASSIGN, topic=topic, replicas=listed)
     assert (again["changes"], again["token"]) == ([], "")
     listed[0]["brokers"] = [1, 3]

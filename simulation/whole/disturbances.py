@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from simulation.whole.deeds import Deed, Deeds
 from simulation.whole.plan import (
@@ -22,20 +22,9 @@ from simulation.whole.plan import (
     UNREAD,
 )
 
-_HARMLESS = (
-    ADD_PARTITIONS,
-    CLOCK,
-    "cut clients",
-    DELETE_RECORDS,
-    MOVE_LOG_DIR,
-    PIPELINED,
-    "preferred",
-    "reassign",
-    TOPIC_CONFIG,
-    UNREAD,
-)
-"""Faults and operations that disturb neither replication between brokers nor their sessions."""
 _OPERATIONS = (ADD_PARTITIONS, DELETE_RECORDS, MOVE_LOG_DIR, "preferred", "reassign", TOPIC_CONFIG)
+_HARMLESS = (*_OPERATIONS, CLOCK, "cut clients", PIPELINED, UNREAD)
+"""Faults and operations that disturb neither replication between brokers nor their sessions."""
 _OF_LINKS = ("cut", "isolate", "reset", "slow")
 _OF_STORE = ("store away",)
 _OF_SESSIONS = ("store cut", "expire")
@@ -63,31 +52,23 @@ class Disturbances:
         """Return whether any of these brokers, or a link between them, was disturbed then; None
         stands for all brokers."""
         return any(
-            each.at_ms <= to_ms
-            and each.until_ms + _SETTLES_MS >= from_ms
-            and each.kind not in _HARMLESS
-            and _concerns(each, brokers)
-            for each in self._deeds.deeds
+            each.kind not in _HARMLESS and _concerns(each, brokers)
+            for each in self._in_effect(from_ms - _SETTLES_MS, to_ms)
         ) or self._was_down(brokers, from_ms, to_ms)
 
     def any_between(self, from_ms: int, to_ms: int) -> bool:
         """Return whether anything disturbed any broker then, or cut it off from clients."""
         return any(
-            each.at_ms <= to_ms
-            and each.until_ms + _SETTLES_MS >= from_ms
-            and each.kind not in _OPERATIONS
-            for each in self._deeds.deeds
+            each.kind not in _OPERATIONS for each in self._in_effect(from_ms - _SETTLES_MS, to_ms)
         ) or self._was_down(None, from_ms, to_ms)
 
     def of_session(self, broker_id: int, from_ms: int, to_ms: int) -> bool:
         """Return whether the session of the broker may have ended then: because the process ended,
         could not run, or did not reach the metadata store."""
         return any(
-            each.at_ms <= to_ms
-            and each.until_ms >= from_ms
-            and each.kind not in (*_HARMLESS, *_OF_LINKS)
+            each.kind not in (*_HARMLESS, *_OF_LINKS)
             and (each.first == broker_id or each.kind in _OF_STORE)
-            for each in self._deeds.deeds
+            for each in self._in_effect(from_ms, to_ms)
         ) or self._was_down((broker_id,), from_ms, to_ms)
 
     def of_disk(self, broker_id: int, at_ms: int) -> bool:
@@ -110,6 +91,12 @@ class Disturbances:
             )
             for each in self._deeds.spans
         ) or self.of_disk(broker_id, at_ms)
+
+    def _in_effect(self, from_ms: int, to_ms: int) -> Iterator[Deed]:
+        """Yield the faults and operations that were in effect at any time of this period."""
+        for each in self._deeds.deeds:
+            if each.at_ms <= to_ms and each.until_ms >= from_ms:
+                yield each
 
     def _was_down(self, brokers: Collection[int] | None, from_ms: int, to_ms: int) -> bool:
         """Return whether a process of these brokers ended or began then."""

@@ -84,7 +84,7 @@ class Event(NamedTuple):
     is_harmless: bool | None = None
     """True if clients are unaffected, or None if this is unknown."""
     advice: str = ""
-    """What to do about the event, if known."""
+    """Says what to do about the event, if that is known."""
     is_warning: bool = False
     at_ms: int = 0
     sequence: int = 0

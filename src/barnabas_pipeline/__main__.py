@@ -263,16 +263,14 @@ def _report(given: argparse.Namespace, stop: Stop) -> int:
 
 
 def _application(given: argparse.Namespace) -> Application:
-    if given.pipeline == "logs":
-        from barnabas_pipeline.logs.application import system_logs
-
-        if given.funnel:
-            raise ConfigError("--funnel is for --pipeline events")
-        return system_logs(given.formats, given.zone or "UTC", _encoding(given) or "lines")
     if given.pipeline == "events":
         return _events(given)
     if given.funnel:
         raise ConfigError("--funnel is for --pipeline events")
+    if given.pipeline == "logs":
+        from barnabas_pipeline.logs.application import system_logs
+
+        return system_logs(given.formats, given.zone or "UTC", _encoding(given) or "lines")
     from barnabas_pipeline.behaviour.application import user_behaviour
 
     if given.zone is not None and given.formats is None:

@@ -4,6 +4,8 @@ send rows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -19,6 +21,18 @@ def to_frame(table: pa.Table) -> pl.DataFrame:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def scan(dataset: Any, schema: pa.Schema, columns: list[str], condition: Any) -> pl.DataFrame:
+    """Return these columns of the rows that meet the condition.
+
+    `dataset`: an Arrow dataset with this schema, or None for a table that does not exist, which has
+    no rows.
+    """
+    if dataset is None:
+        return to_frame(schema.empty_table().select(columns))
+    scanner = dataset.scanner(columns=columns, filter=condition, use_threads=False)
+    return to_frame(scanner.to_table())
 
 
 def to_bytes(table: pa.Table) -> bytes:

@@ -83,7 +83,7 @@ class Merged(NamedTuple):
     proven_zxid: int
     """The last commit that is known to have been on disk at some time."""
     loss: str | None
-    """Where data was destroyed in all copies, or None if none was destroyed."""
+    """Says where data was destroyed in all copies, or is None if none was destroyed."""
 
     @property
     def end_zxid(self) -> int:

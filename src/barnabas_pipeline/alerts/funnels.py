@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from barnabas_pipeline.arrow import to_frame
+from barnabas_pipeline.arrow import scan
 from barnabas_pipeline.behaviour.schemas import EVENTS
 
 _VISITOR: Final = ("client", "agent")
@@ -47,11 +47,7 @@ def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) ->
         & (pc.field("status") < _ERROR)
         & reduce(or_, on_steps)
     )
-    if events is None:
-        rows = EVENTS.empty_table().select(_COLUMNS)
-    else:
-        rows = events.scanner(columns=_COLUMNS, filter=condition, use_threads=False).to_table()
-    return to_frame(rows).sort(*_VISITOR, *_ORDER)
+    return scan(events, EVENTS, _COLUMNS, condition).sort(*_VISITOR, *_ORDER)
 
 
 def visits(hits: pl.DataFrame, steps: Sequence[str], within: timedelta) -> pl.DataFrame:

@@ -12,9 +12,8 @@ from barnabas_pipeline.page.pictures import (
     Frame,
     Intervals,
     across,
-    grid,
-    peak_ticks,
     picture,
+    stacked_areas,
     text,
     time_axis,
     time_span,
@@ -23,29 +22,22 @@ from barnabas_pipeline.page.pictures import (
 
 def traffic(timeline: Timeline) -> Markup:
     """Draw human and robot hits over time, stacked."""
-    moments = timeline.moments
-    frame = Frame(300)
-    ticks = peak_ticks([m.human_hits + m.robot_hits for m in moments])
-    begin, end = time_span([m.at for m in moments], timeline.step)
-    intervals = Intervals(frame, len(moments))
-    humans = [frame.y(m.human_hits, ticks[-1]) for m in moments]
-    both = [frame.y(m.human_hits + m.robot_hits, ticks[-1]) for m in moments]
-    marks = [
-        *grid(frame, ticks),
-        *time_axis(frame, begin, end),
-        intervals.area(both, humans, "second"),
-        intervals.area(humans, None, "first"),
-        *(
-            intervals.tooltip(
-                i,
-                f"{words.span(m.at, timeline.step)}\n{counted(m.human_hits, 'hit')} by people,"
+    moments, step = timeline.moments, timeline.step
+    return stacked_areas(
+        [m.at for m in moments],
+        step,
+        [
+            (
+                m.human_hits,
+                m.human_hits + m.robot_hits,
+                f"{words.span(m.at, step)}\n{counted(m.human_hits, 'hit')} by people,"
                 f" {m.robot_hits:,} by robots\n{counted(m.human_pages, 'page view')},"
                 f" {counted(m.errors, 'error')}",
             )
-            for i, m in enumerate(moments)
-        ),
-    ]
-    return picture(frame, "Hits over time, by people and by robots", marks)
+            for m in moments
+        ],
+        "Hits over time, by people and by robots",
+    )
 
 
 def status_strips(timeline: Timeline) -> Markup:

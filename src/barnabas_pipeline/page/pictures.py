@@ -167,6 +167,33 @@ class Intervals:
         return [(self._x(0), heights[0]), *middles, (self._x(len(heights)), heights[-1])]
 
 
+def stacked_areas(
+    times: Sequence[datetime],
+    step: timedelta,
+    intervals: Sequence[tuple[float, float, str]],
+    title: str,
+) -> Markup:
+    """Draw two series over time, the second on top of the first.
+
+    `times`: the beginnings of the intervals. `intervals`: for each of them, the value of the first
+    series, the sum of both series, and the tooltip.
+    """
+    frame = Frame(300)
+    ticks = peak_ticks([both for _, both, _ in intervals])
+    begin, end = time_span(times, step)
+    drawn = Intervals(frame, len(times))
+    middles = [frame.y(first, ticks[-1]) for first, _, _ in intervals]
+    tops = [frame.y(both, ticks[-1]) for _, both, _ in intervals]
+    marks = [
+        *grid(frame, ticks),
+        *time_axis(frame, begin, end),
+        drawn.area(tops, middles, "second"),
+        drawn.area(middles, None, "first"),
+        *(drawn.tooltip(i, label) for i, (_, _, label) in enumerate(intervals)),
+    ]
+    return picture(frame, title, marks)
+
+
 def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
     """Draw a number for each hour of the week: one row of 24 hours per day, starting with
     Monday."""

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline import places
-from barnabas_pipeline.arrow import to_frame, to_table
+from barnabas_pipeline.arrow import scan, to_frame, to_table
 from barnabas_pipeline.instants import utc
 from barnabas_pipeline.layout import Layout
 from barnabas_pipeline.places import Positions, locate, mark_sent_twice
@@ -91,8 +91,7 @@ class TrackingWork:
             & (pc.field("time") <= times[1])
             & pc.field("id").isin(ids.to_arrow(compat_level=pl.CompatLevel.oldest()))
         )
-        rows = dataset.scanner(columns=["id"], filter=condition, use_threads=False).to_table()
-        return to_frame(rows)["id"]
+        return scan(dataset, EVENTS, ["id"], condition)["id"]
 
 
 class Tracking(NamedTuple):

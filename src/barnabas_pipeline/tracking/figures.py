@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from barnabas_pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
-from barnabas_pipeline.arrow import to_frame
+from barnabas_pipeline.arrow import scan
 from barnabas_pipeline.behaviour.comparison import Comparison, compare
 from barnabas_pipeline.behaviour.rankings import DIRECT, KEPT, Row, top
 from barnabas_pipeline.behaviour.sessions import SILENCE_S
@@ -24,6 +24,7 @@ from barnabas_pipeline.behaviour.visits import (
 )
 from barnabas_pipeline.tracking.funnels import Funnel, FunnelFigures, read_funnel
 from barnabas_pipeline.tracking.retention import Cohort, cohorts
+from barnabas_pipeline.tracking.schemas import EVENTS
 from barnabas_pipeline.view import View
 
 _STEP_COLUMNS: Final = ["visitor", "time", "partition", "offset", "path"]
@@ -149,12 +150,9 @@ def _next_pages(view: View) -> list[NextPage]:
     """Return the most frequent pairs of consecutive pages in people's sessions."""
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-    dataset = view.dataset("events")
-    if dataset is None:
-        return []
     is_view = pc.field("page_view") & ~pc.field("robot") & pc.field("visitor").is_valid()
-    rows = dataset.scanner(columns=_STEP_COLUMNS, filter=is_view, use_threads=False).to_table()
-    views = to_frame(rows).sort("visitor", "time", "partition", "offset")
+    rows = scan(view.dataset("events"), EVENTS, _STEP_COLUMNS, is_view)
+    views = rows.sort("visitor", "time", "partition", "offset")
     following = views.select(
         pl.col("path").alias("page"),
         pl.col("path").shift(-1).alias("next"),

@@ -21,7 +21,7 @@ import polars as pl
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas_pipeline.alerts.funnels import visits
-from barnabas_pipeline.arrow import to_frame
+from barnabas_pipeline.arrow import scan
 from barnabas_pipeline.tracking.schemas import EVENTS
 from barnabas_pipeline.view import View
 
@@ -113,27 +113,17 @@ def read_funnel(view: View, funnel: Funnel) -> FunnelFigures:
 
 def _hits(view: View, steps: Sequence[str]) -> pl.DataFrame:
     """Return the events on any of the steps in the form that `visits` reads."""
-    dataset = view.dataset("events")
-    if dataset is None:
-        rows = EVENTS.empty_table().select(_COLUMNS)
-    else:
-        rows = dataset.scanner(
-            columns=_COLUMNS, filter=_condition(steps), use_threads=False
-        ).to_table()
+    rows = scan(view.dataset("events"), EVENTS, _COLUMNS, _condition(steps))
     # An event's step is its name, and a page view's step is its path.
     step = pl.when("page_view").then("path").otherwise("name").alias("path")
-    return (
-        to_frame(rows)
-        .select(
-            pl.col("visitor").alias("client"),
-            pl.lit(None, pl.String).alias("agent"),
-            "time",
-            "partition",
-            "offset",
-            step,
-        )
-        .sort(*_ORDER)
-    )
+    return rows.select(
+        pl.col("visitor").alias("client"),
+        pl.lit(None, pl.String).alias("agent"),
+        "time",
+        "partition",
+        "offset",
+        step,
+    ).sort(*_ORDER)
 
 
 def _condition(steps: Sequence[str]) -> Any:

@@ -63,8 +63,6 @@ def generate(events: int = DEFAULT_EVENTS, seed: int = DEFAULT_SEED) -> Iterator
     made.sort(key=itemgetter("received", "id"))
     for event in made:
         yield json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
-    while True:  # islice takes what it needs
-        yield "{}\n"
 
 
 def _visitor(source: random.Random) -> Iterator[dict[str, Any]]:

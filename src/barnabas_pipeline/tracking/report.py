@@ -18,17 +18,7 @@ from barnabas_pipeline.behaviour.timeline import Timeline
 from barnabas_pipeline.page import page, words
 from barnabas_pipeline.page import sheets as page_sheets
 from barnabas_pipeline.page.page import PageOptions
-from barnabas_pipeline.page.pictures import (
-    Frame,
-    Intervals,
-    grid,
-    heat_map,
-    histogram,
-    peak_ticks,
-    picture,
-    time_axis,
-    time_span,
-)
+from barnabas_pipeline.page.pictures import heat_map, histogram, stacked_areas
 from barnabas_pipeline.page.sheets import Sheet
 from barnabas_pipeline.tracking.figures import TrackingFigures, read_figures
 from barnabas_pipeline.tracking.funnels import Funnel
@@ -85,26 +75,19 @@ def _site(figures: TrackingFigures) -> str:
 
 def _events(timeline: Timeline) -> Markup:
     """Draw people's page views and other events over time, stacked."""
-    moments = timeline.moments
-    frame = Frame(300)
-    ticks = peak_ticks([each.human_hits for each in moments])
-    begin, end = time_span([each.at for each in moments], timeline.step)
-    intervals = Intervals(frame, len(moments))
-    pages = [frame.y(each.human_pages, ticks[-1]) for each in moments]
-    all_events = [frame.y(each.human_hits, ticks[-1]) for each in moments]
-    marks = [
-        *grid(frame, ticks),
-        *time_axis(frame, begin, end),
-        intervals.area(all_events, pages, "second"),
-        intervals.area(pages, None, "first"),
-        *(
-            intervals.tooltip(
-                i,
-                f"{words.span(each.at, timeline.step)}\n{counted(each.human_pages, 'page view')},"
+    moments, step = timeline.moments, timeline.step
+    return stacked_areas(
+        [each.at for each in moments],
+        step,
+        [
+            (
+                each.human_pages,
+                each.human_hits,
+                f"{words.span(each.at, step)}\n{counted(each.human_pages, 'page view')},"
                 f" {counted(each.human_hits - each.human_pages, 'other event')},"
                 f" {counted(each.errors, 'error')}",
             )
-            for i, each in enumerate(moments)
-        ),
-    ]
-    return picture(frame, "Page views and other events of people over time", marks)
+            for each in moments
+        ],
+        "Page views and other events of people over time",
+    )

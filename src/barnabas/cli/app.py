@@ -48,6 +48,7 @@ _COMMANDS = {
     "table": "Merge and remove files of Delta tables.",
     "report": "Write a report on log files, without a broker or Spark.",
     "formats": "List the known log formats, and try them on a file.",
+    "pages": "Serve a pipeline's tables as pages that clicks filter.",
     "alerts": "Find incidents in logs with rules, and report them.",
     "console": "Serve a web page that shows a cluster and what needs attention.",
     "demo": "Run a cluster in which something happens, and its console.",
@@ -64,7 +65,11 @@ _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints our e
 
 _MOST_SUGGESTED = 3
 _CLI = "barnabas.cli."
-_EXTRAS = {"barnabas_pipeline.": "pipeline", "barnabas.console.": "console"}
+_EXTRAS = {
+    "barnabas_pipeline.pages.": "pages",
+    "barnabas_pipeline.": "pipeline",
+    "barnabas.console.": "console",
+}
 """Maps packages whose commands need an extra to the name of the extra."""
 
 _MODULES = {
@@ -80,6 +85,7 @@ _MODULES = {
     "report": "barnabas_pipeline.report_command",
     "formats": "barnabas_pipeline.formats_command",
     "alerts": "barnabas_pipeline.alerts.command",
+    "pages": "barnabas_pipeline.pages.command",
     "console": "barnabas.console.command",
     "demo": "barnabas.console.demo.command",
     "log-dirs": "log_dirs.command",

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -62,7 +62,7 @@ async def serve(
     the address, and a KafkaError or Unreachable if the cluster cannot be reached at the start.
     """
     stopping = asyncio.Event()
-    sock = _listening(address)
+    sock = listen(address)
     with contextlib.closing(sock):
         host, port = address.host, sock.getsockname()[1]
         names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
@@ -78,14 +78,17 @@ async def serve(
             options = mode.options if mode.may_write else None
             app = application(served, stopping, names, options, mode.pipelines)
         try:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, stopping.set)
-            shown = f"[{host}]" if ":" in host else host
-            url = f"http://{shown}:{port}/"
-            await _serve_until(stopping, served, app, sock, lambda: on_ready(url))
+            await serve_until(
+                stopping, served.run(), app, sock, lambda: on_ready(url_of(sock, host))
+            )
         finally:
             await served.close()
+
+
+def url_of(sock: socket.socket, host: str) -> str:
+    """Return the URL of a listening socket, with the host as the user gave it."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{sock.getsockname()[1]}/"
 
 
 def is_local(host: str) -> bool:
@@ -98,14 +101,19 @@ def is_local(host: str) -> bool:
         return False
 
 
-async def _serve_until(
+async def serve_until(
     stopping: asyncio.Event,
-    served: ClusterWatch | Door,
+    work: Coroutine[Any, Any, None],
     app: ASGIApp,
     sock: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
-    """Serve until a signal arrives or an error occurs."""
+    """Serve, and do the work that the application needs, until a signal arrives, `stopping` is set,
+    or the work ends.
+    """
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
     server = _Server(
         uvicorn.Config(
             app,
@@ -124,7 +132,7 @@ async def _serve_until(
     serving.add_done_callback(lambda _: stopping.set())
     on_ready()
     try:
-        await race(served.run(), stopping.wait())
+        await race(work, stopping.wait())
     finally:
         stopping.set()  # ends the streams
         server.should_exit = True
@@ -139,7 +147,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _listening(address: Address) -> socket.socket:
+def listen(address: Address) -> socket.socket:
     """Return a listening socket. Raises ConfigError."""
     host, port = address
     try:

@@ -55,7 +55,7 @@ def csv_of(sheet: Sheet) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(sheet.columns)
-    writer.writerows([_harmless(cell) for cell in row] for row in sheet.rows)
+    writer.writerows([safe_cell(cell) for cell in row] for row in sheet.rows)
     return text.getvalue()
 
 
@@ -69,5 +69,6 @@ def json_of(sheets: Sequence[Sheet], options: PageOptions) -> str:
     return json.dumps({"made_at": made_at, **rows}, ensure_ascii=False, indent=1) + "\n"
 
 
-def _harmless(cell: Cell) -> Cell:
+def safe_cell(cell: Cell) -> Cell:
+    """Return a cell that no spreadsheet evaluates."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

@@ -1,0 +1,106 @@
+"""Serves the pages of one pipeline until a signal arrives.
+
+/                       the page; `static/` next to this file, and the console's for what both share
+/api/site               what the tables contain
+/api/cards?FILTERS      all cards; `/api/cards/NAME.csv` is the file of one card
+/api/rows?FILTERS       the rows behind the figures; `/api/rows.csv` is their file
+/api/now/stream         the last half hour, as server-sent events
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from barnabas.console.application import ERROR_HANDLERS
+from barnabas.console.guard import Guard
+from barnabas.console.server import Address, is_local, listen, serve_until, url_of
+from barnabas.console.static_files import StaticFiles
+from barnabas_pipeline.pages.api import PagesApi
+from barnabas_pipeline.pages.now_feed import Cluster, NowFeed
+from barnabas_pipeline.pages.source import Source
+
+_STATIC: Final = Path(__file__).parent / "static"
+
+Answer = Callable[[Request], Awaitable[ASGIApp]]
+
+
+async def serve(
+    source: Source, cluster: Cluster | None, address: Address, on_ready: Callable[[str], None]
+) -> None:
+    """Serve until SIGINT or SIGTERM. `on_ready` is called with the URL.
+
+    Without a cluster, there is no live view. Raises ConfigError if the server cannot listen on the
+    address.
+    """
+    stopping = asyncio.Event()
+    now = None if cluster is None else NowFeed(source.kind, cluster)
+    api = PagesApi(source, now, stopping)
+    host = address.host
+    with contextlib.closing(listen(address)) as sock, contextlib.closing(api):
+        names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
+        app = Guard(application(api), names)
+        try:
+            work = _idle(stopping)
+            await serve_until(stopping, work, app, sock, lambda: on_ready(url_of(sock, host)))
+        finally:
+            if now is not None:
+                await now.close()
+
+
+def application(api: PagesApi) -> ASGIApp:
+    """Return the application, whose addresses are relative, without a guard."""
+    own, shared = StaticFiles(_STATIC), StaticFiles()
+
+    async def index(request: Request) -> Response:
+        return own.respond(request, "index.html")
+
+    async def own_file(request: Request) -> Response:
+        return own.respond(request, request.path_params["name"])
+
+    async def shared_file(request: Request) -> Response:
+        return shared.respond(request, request.path_params["name"])
+
+    answers: dict[str, Answer] = {
+        "/": index,
+        "/static/{name:path}": own_file,
+        "/console/{name:path}": shared_file,
+        "/api/site": api.site,
+        "/api/cards": api.cards,
+        "/api/cards/{name}.csv": api.card_file,
+        "/api/cards/{name}": api.card,
+        "/api/rows": api.rows,
+        "/api/rows.csv": api.rows_file,
+        "/api/now/stream": api.now,
+    }
+    app = Starlette(
+        routes=[Route(path, _Endpoint(answer)) for path, answer in answers.items()],
+        exception_handlers=ERROR_HANDLERS,
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+class _Endpoint:
+    """Calls a handler, whose response may be a stream."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+
+async def _idle(stopping: asyncio.Event) -> None:
+    await stopping.wait()

@@ -78,7 +78,7 @@ def pages() -> None:
 @bootstrap_server
 @click.pass_context
 def serve(
-    context: click.Context, out: Path, topic: str | None, servers: str, host: str, **given: Any
+    context: click.Context, /, out: Path, topic: str | None, servers: str, host: str, **given: Any
 ) -> None:
     """Serve the tables in OUT, the folder to which `python -m barnabas_pipeline run` writes.
 

@@ -128,17 +128,20 @@ def _campaigns(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _devices(events: pl.DataFrame) -> pl.DataFrame:
+    return events.filter(_is_view()).select(device(), "language", _one().alias("views"), "day")
+
+
+def device() -> pl.Expr:
+    """Return the column `device`, which is derived from the width of the column `screen`."""
     width = pl.col("screen").str.extract(r"^(\d+)x").cast(pl.Int64)
-    device = (
+    return (
         pl.when(width <= _WIDEST_PHONE)
         .then(pl.lit(PHONE))
         .when(width <= _WIDEST_TABLET)
         .then(pl.lit(TABLET))
         .when(width.is_not_null())
         .then(pl.lit(DESKTOP))
-    )
-    return events.filter(_is_view()).select(
-        device.alias("device"), "language", _one().alias("views"), "day"
+        .alias("device")
     )
 
 

@@ -15,6 +15,18 @@ from barnabas_pipeline.tracking.figures import TrackingFigures
 
 DEAD_LETTERS: Final = "Dead letters"
 TRAFFIC: Final = "Events"
+DEFINITIONS: Final = {
+    "visitors": "Different visitor ids of people. People who came back have more than one session.",
+    "sessions": "People's visits. A visit ends after 30 minutes without an event.",
+    "page_views": "Events named pageview in people's sessions.",
+    "bounce_rate": (
+        "People's sessions with one page view, as a share of sessions with at least one."
+    ),
+    "median_session_seconds": "Half of people's sessions are shorter.",
+    "events": "Different event ids. A late event arrived more than ten minutes after it happened.",
+    "value": "The sum of the property value over people's events.",
+}
+"""The definition of each figure at the top of the page."""
 
 
 class Headline(NamedTuple):
@@ -43,7 +55,7 @@ def _of_visits(figures: TrackingFigures) -> list[Headline]:
             words.number(people.visitors),
             "visitor" if people.visitors == 1 else "visitors",
             f"{figures.returning:,} came back",
-            "Different visitor ids of people. People who came back have more than one session.",
+            DEFINITIONS["visitors"],
             "summary.csv",
             *_change(figures, lambda period: period.people.visitors),
         ),
@@ -52,7 +64,7 @@ def _of_visits(figures: TrackingFigures) -> list[Headline]:
             words.number(people.sessions),
             "session" if people.sessions == 1 else "sessions",
             f"{people.open:,} still open",
-            "People's visits. A visit ends after 30 minutes without an event.",
+            DEFINITIONS["sessions"],
             "page_views_per_session.csv",
             *_change(figures, lambda period: period.people.sessions),
         ),
@@ -61,7 +73,7 @@ def _of_visits(figures: TrackingFigures) -> list[Headline]:
             words.number(people.pages),
             "page view" if people.pages == 1 else "page views",
             f"{people.pages_per_session:.1f} per session that has any",
-            "Events named pageview in people's sessions.",
+            DEFINITIONS["page_views"],
             "page_views_per_session.csv",
             *_change(figures, lambda period: period.people.pages),
         ),
@@ -70,7 +82,7 @@ def _of_visits(figures: TrackingFigures) -> list[Headline]:
             words.percent(people.bounce_rate),
             "bounce rate",
             f"{people.bounces:,} of {counted(people.with_pages, 'session')} with pages",
-            "People's sessions with one page view, as a share of sessions with at least one.",
+            DEFINITIONS["bounce_rate"],
             "page_views_per_session.csv",
             *_change(figures, lambda period: period.people.bounce_rate, is_share=True),
         ),
@@ -79,7 +91,7 @@ def _of_visits(figures: TrackingFigures) -> list[Headline]:
             words.duration(people.median_length_s),
             "median session",
             "from first event to last",
-            "Half of people's sessions are shorter.",
+            DEFINITIONS["median_session_seconds"],
             "session_lengths.csv",
         ),
     ]
@@ -92,7 +104,7 @@ def _of_events(figures: TrackingFigures) -> Iterator[Headline]:
         words.number(events),
         "event" if events == 1 else "events",
         f"{figures.robots:,} by robots, {figures.late:,} late",
-        "Different event ids. A late event arrived more than ten minutes after it happened.",
+        DEFINITIONS["events"],
         "traffic.csv",
     )
     value = sum(each.value for each in figures.names)
@@ -102,7 +114,7 @@ def _of_events(figures: TrackingFigures) -> Iterator[Headline]:
             f"{value:,.2f}",
             "value of events",
             "the sum of the property value",
-            "The sum of the property value over people's events.",
+            DEFINITIONS["value"],
             "names.csv",
         )
 

@@ -1,0 +1,190 @@
+"""Computes the figures of people's events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from barnabas_pipeline.pages.event_hits import read_events
+from barnabas_pipeline.pages.hit_cards import Counts, Ranking
+from barnabas_pipeline.pages.hit_headlines import EVENT_DEFINITIONS, EVENT_FIGURES, headlines
+from barnabas_pipeline.pages.hit_pages import HitPages
+from barnabas_pipeline.pages.hit_selection import Selection
+from barnabas_pipeline.pages.hit_timeline import timeline
+from barnabas_pipeline.pages.hits import Array
+from barnabas_pipeline.pages.shapes import Cell, Column, Concern, Headline, Timeline
+from barnabas_pipeline.pages.source import Options
+from barnabas_pipeline.pages.table_rows import TableRows
+from barnabas_pipeline.snapshot import Snapshot
+
+_OF_VISITS: Final = (
+    ("entry", "Entry pages", "Visits by their first page."),
+    ("exit", "Exit pages", "Visits by their last page so far."),
+    (
+        "source",
+        "Sources",
+        "Visits by the campaign source or the host that led to their first page.",
+    ),
+    ("medium", "Media", "Visits by the medium in the address of their first page."),
+    ("campaign", "Campaigns", "Visits by the campaign in the address of their first page."),
+    ("device", "Devices", "Visits by kind of device, derived from the width of the screen."),
+    ("language", "Languages", "Visits by the language of the browser."),
+    ("visitor", "New and returning", "Visits that are a visitor's first one, and later ones."),
+)
+_NEED_PAGES: Final = ("entry", "exit")
+_OPTIONAL: Final = ("medium", "campaign")
+_ROW_COLUMNS: Final[list[Column]] = [
+    {"label": "Time", "unit": "time"},
+    {"label": "Event", "unit": "text"},
+    {"label": "Host", "unit": "text"},
+    {"label": "Page", "unit": "text"},
+    {"label": "Value", "unit": "value"},
+    {"label": "Source", "unit": "text"},
+    {"label": "Language", "unit": "text"},
+    {"label": "Screen", "unit": "text"},
+    {"label": "Properties", "unit": "text"},
+]
+_WANTED: Final = (
+    *("time", "name", "host", "path", "query", "value", "source", "referrer", "language"),
+    *("screen", "properties"),
+)
+
+
+class EventPages(HitPages):
+    """The figures of people's events."""
+
+    def __init__(self, snapshot: Snapshot, options: Options) -> None:
+        self.table = TableRows(snapshot.dataset("events"))
+        self.hits = read_events(self.table)
+        self.row_columns = _ROW_COLUMNS
+        dimensions = self.hits.dimensions
+        self.rankings = [
+            Ranking(
+                "pages",
+                "Pages",
+                "Page views by page.",
+                dimensions["page"].values,
+                (("Page views", "count"),),
+                _views_by("page"),
+                "page",
+            ),
+            *(
+                Ranking(
+                    name,
+                    title,
+                    about,
+                    dimensions[name].values,
+                    (("Visits", "count"),),
+                    visits_by(name, with_pages=name in _NEED_PAGES),
+                    name,
+                    name in _OPTIONAL,
+                )
+                for name, title, about in _OF_VISITS
+            ),
+            Ranking(
+                "host",
+                "Hosts",
+                "Page views by host.",
+                dimensions["host"].values,
+                (("Page views", "count"),),
+                _views_by("host"),
+                "host",
+            ),
+            Ranking(
+                "event",
+                "Events",
+                "Events by name, with the sum of their values.",
+                dimensions["event"].values,
+                (("Events", "count"), ("Value", "value")),
+                _events_by_name,
+                "event",
+            ),
+            Ranking(
+                "errors",
+                "Errors by page",
+                "Events named error, by the page on which they happened.",
+                dimensions["page"].values,
+                (("Errors", "count"),),
+                _errors_by_page,
+                "page",
+            ),
+        ]
+
+    def headlines(self, selection: Selection, other: Selection | None) -> list[Headline]:
+        found = headlines(EVENT_FIGURES, EVENT_DEFINITIONS, selection, other)
+        return [each for each in found if each["name"] != "value" or each["value"] is not None]
+
+    def timeline(self, selection: Selection, other: Selection | None) -> Timeline | None:
+        hits = self.hits
+        lines = [
+            ("views", "Page views", selection.views),
+            ("others", "Other events", selection.those(~hits.is_view & ~hits.is_error)),
+            ("errors", "Errors", selection.those(hits.is_error)),
+        ]
+        return timeline(selection, lines, None if other is None else hits.time_us[other.views])
+
+    def concerns(self) -> list[Concern]:
+        return []
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        return _WANTED
+
+    def cells(self, row: Mapping[str, Any]) -> list[Cell]:
+        query = f"?{row['query']}" if row["query"] else ""
+        page = None if row["path"] is None else f"{row['path']}{query}"
+        return [
+            round(row["time"].timestamp() * 1_000),
+            row["name"],
+            row["host"],
+            page,
+            row["value"],
+            row["source"] or row["referrer"],
+            row["language"],
+            row["screen"],
+            row["properties"],
+        ]
+
+
+def visits_by(name: str, *, with_pages: bool = False) -> Counts:
+    """Return a function that counts visits by the values of a dimension of visits."""
+
+    def counts(selection: Selection) -> list[Array]:
+        of = selection.hits.dimensions[name]
+        visits = selection.visits_with_pages if with_pages else selection.visits
+        return [np.bincount(of.codes[visits], minlength=len(of.values))]
+
+    return counts
+
+
+def _views_by(name: str) -> Counts:
+    def counts(selection: Selection) -> list[Array]:
+        of = selection.hits.dimensions[name]
+        return [np.bincount(of.codes[selection.views], minlength=len(of.values))]
+
+    return counts
+
+
+def _events_by_name(selection: Selection) -> list[Array]:
+    of = selection.hits.dimensions["event"]
+    codes = of.codes if selection.mask is None else of.codes[selection.places]
+    counts = np.bincount(codes, minlength=len(of.values))
+    sums = np.full(len(of.values), np.nan)
+    notes = selection.hits.notes.get("value")
+    if notes is not None:
+        at, values = notes.at, notes.columns["value"]
+        if selection.mask is not None:
+            is_in = selection.mask[at]
+            at, values = at[is_in], values[is_in]
+        has_value = np.bincount(of.codes[at], minlength=len(of.values)) > 0
+        found = np.bincount(of.codes[at], values, minlength=len(of.values))
+        sums[has_value] = found[has_value]
+    return [counts, sums]
+
+
+def _errors_by_page(selection: Selection) -> list[Array]:
+    of = selection.hits.dimensions["page"]
+    places = selection.those(selection.hits.is_error)
+    return [np.bincount(of.codes[places], minlength=len(of.values))]

@@ -1,0 +1,87 @@
+"""Computes the figures at the top of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from barnabas_pipeline.pages.hit_selection import Selection
+from barnabas_pipeline.pages.shapes import Cell, Headline, Unit
+from barnabas_pipeline.tracking.headlines import DEFINITIONS as OF_EVENTS
+
+
+class Figure(NamedTuple):
+    """A figure, and how it is computed."""
+
+    name: str
+    label: str
+    unit: Unit
+    value: Callable[[Selection], Cell]
+    rows: str = ""
+
+
+def headlines(
+    figures: Sequence[Figure],
+    definitions: Mapping[str, str],
+    selection: Selection,
+    other: Selection | None,
+) -> list[Headline]:
+    """Return the figures. `other`: the hits in the period with which they are compared."""
+    return [
+        {
+            "name": each.name,
+            "label": each.label,
+            "definition": definitions[each.name],
+            "value": each.value(selection),
+            "unit": each.unit,
+            "before": None if other is None else each.value(other),
+            "rows": each.rows,
+        }
+        for each in figures
+    ]
+
+
+def page_views(selection: Selection) -> int:
+    """Return the number of matching page views in visits."""
+    of = selection.hits.visits
+    return int(np.searchsorted(selection.views, of.begins[of.real]))
+
+
+def bounce_rate(selection: Selection) -> float | None:
+    """Return the share of visits with one page view among those with any."""
+    pages = selection.hits.visits.pages[selection.visits_with_pages]
+    return float(np.count_nonzero(pages == 1) / len(pages)) if len(pages) else None
+
+
+def median_seconds(selection: Selection) -> float | None:
+    seconds = selection.hits.visits.seconds[selection.visits]
+    return float(np.median(seconds)) if len(seconds) else None
+
+
+def value(selection: Selection) -> float | None:
+    """Return the sum of the values of the matching events, or None if no event has a value."""
+    notes = selection.hits.notes.get("value")
+    if notes is None:
+        return None
+    values = notes.columns["value"]
+    return float(np.sum(values if selection.mask is None else values[selection.mask[notes.at]]))
+
+
+OF_VISITS: Final = (
+    Figure("visitors", "Visitors", "count", lambda selection: selection.visitors),
+    Figure("sessions", "Visits", "count", lambda selection: len(selection.visits)),
+)
+OF_PAGES: Final = (
+    Figure("bounce_rate", "Bounce rate", "share", bounce_rate),
+    Figure("median_session_seconds", "Median visit", "seconds", median_seconds),
+)
+EVENT_FIGURES: Final = (
+    *OF_VISITS,
+    Figure("page_views", "Page views", "count", page_views, "event=pageview"),
+    *OF_PAGES,
+    Figure("events", "Events", "count", lambda selection: selection.matching),
+    Figure("value", "Value of events", "value", value),
+)
+EVENT_DEFINITIONS: Final = {**OF_EVENTS, "events": "People's different event ids."}

@@ -1,0 +1,97 @@
+"""Answers questions about the hits of a pipeline: events, or lines of access logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+import numpy as np
+
+from barnabas.console.problem import WebProblem
+from barnabas_pipeline.pages.event_cards import EventPages
+from barnabas_pipeline.pages.filters import MISSING, Filters
+from barnabas_pipeline.pages.hit_pages import HitPages
+from barnabas_pipeline.pages.hit_selection import Selection
+from barnabas_pipeline.pages.hits import Hits
+from barnabas_pipeline.pages.model import Model
+from barnabas_pipeline.pages.shapes import Answer, Card, Cell, Rows, Site
+from barnabas_pipeline.pages.source import Options
+from barnabas_pipeline.snapshot import Snapshot
+
+_REFRESH_S: Final = 15
+
+
+class HitModel:
+    """Implements `Model` for hits."""
+
+    def __init__(self, pages: HitPages, site: Site) -> None:
+        self._pages = pages
+        self._site = site
+
+    @property
+    def site(self) -> Site:
+        return self._site
+
+    def answer(self, filters: Filters) -> Answer:
+        selection, other = self._selected(filters)
+        pages = self._pages
+        cards = pages.cards(selection, other)
+        return {
+            "headlines": pages.headlines(selection, other),
+            "timeline": pages.timeline(selection, other),
+            "cards": [each for each in cards if each["rows"]],
+            "concerns": pages.concerns(),
+            "took_ms": 0.0,
+            "matching": selection.matching,
+        }
+
+    def card(self, name: str, filters: Filters, options: Mapping[str, str]) -> Card:
+        selection, other = self._selected(filters)
+        card = self._pages.card(name, selection, other, options)
+        if card is None:
+            raise WebProblem(404, f"there is no card {name[:40]}")
+        return card
+
+    def rows(self, filters: Filters, options: Mapping[str, str]) -> Rows:
+        return self._pages.rows(self._selected(filters)[0], options)
+
+    def all_rows(self, filters: Filters, options: Mapping[str, str]) -> Iterator[list[Cell]]:
+        return self._pages.all_rows(self._selected(filters)[0])
+
+    def _selected(self, filters: Filters) -> tuple[Selection, Selection | None]:
+        selection = Selection(self._pages.hits, self._pages.completed(filters))
+        other = filters.other
+        return selection, None if other is None else selection.of_period(other)
+
+
+def read_hit_model(
+    kind: Literal["events", "access"], snapshot: Snapshot, batch: int, options: Options
+) -> Model:
+    """Return a model of these tables."""
+    assert kind == "events"
+    pages = EventPages(snapshot, options)
+    hits = pages.hits
+    times = [int(hits.time_us.min()), int(hits.time_us.max())] if len(hits) else []
+    site: Site = {
+        "title": _title(hits),
+        "kind": kind,
+        "dimensions": [
+            {"name": name, "label": each.label} for name, each in hits.dimensions.items()
+        ],
+        "begins_at": times[0] // 1_000 if times else None,
+        "ends_at": times[1] // 1_000 if times else None,
+        "batch": batch,
+        "has_search": False,
+        "has_now": False,
+        "refresh_s": _REFRESH_S,
+    }
+    return HitModel(pages, site)
+
+
+def _title(hits: Hits) -> str:
+    """Return the most frequent host."""
+    hosts = hits.dimensions["host"]
+    counts = np.bincount(hosts.codes, minlength=len(hosts.values))
+    counts[0] = 0
+    name = hosts.values.names[int(counts.argmax())]
+    return "" if name == MISSING else name

@@ -1,0 +1,124 @@
+"""Defines what the pages of events and of access logs have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from barnabas.console.problem import WebProblem
+from barnabas_pipeline.pages.filters import Filters
+from barnabas_pipeline.pages.hit_cards import SHOWN, Ranking
+from barnabas_pipeline.pages.hit_selection import Selection
+from barnabas_pipeline.pages.hits import Array, Hits
+from barnabas_pipeline.pages.shapes import Card, Cell, Column, Concern, Headline, Rows, Timeline
+from barnabas_pipeline.pages.table_rows import TableRows
+
+_LIMIT: Final = 50
+_MOST: Final = 500
+
+
+class HitPages(ABC):
+    """The figures of one kind of hits."""
+
+    hits: Hits
+    table: TableRows
+    rankings: Sequence[Ranking]
+    row_columns: Sequence[Column]
+
+    def completed(self, filters: Filters) -> Filters:
+        """Return the filters with those that apply unless others are given."""
+        return filters
+
+    @abstractmethod
+    def headlines(self, selection: Selection, other: Selection | None) -> list[Headline]: ...
+
+    @abstractmethod
+    def timeline(self, selection: Selection, other: Selection | None) -> Timeline | None: ...
+
+    @abstractmethod
+    def concerns(self) -> list[Concern]: ...
+
+    @property
+    @abstractmethod
+    def wanted(self) -> Sequence[str]:
+        """The columns of the table that `cells` needs."""
+
+    @abstractmethod
+    def cells(self, row: Mapping[str, Any]) -> list[Cell]:
+        """Return the cells of a row of the table."""
+
+    def cards(self, selection: Selection, other: Selection | None) -> list[Card]:
+        """Return all cards."""
+        return [each.card(selection, other, SHOWN) for each in self.rankings]
+
+    def card(
+        self,
+        name: str,
+        selection: Selection,
+        other: Selection | None,
+        options: Mapping[str, str],
+    ) -> Card | None:
+        """Return a card with all its rows, or None if there is none with this name."""
+        found = next((each for each in self.rankings if each.name == name), None)
+        return None if found is None else found.card(selection, other, None)
+
+    def rows(self, selection: Selection, options: Mapping[str, str]) -> Rows:
+        """Return a page of the matching rows, with the latest first."""
+        limit = min(_whole(options, "limit", _LIMIT), _MOST)
+        places, cursor = self._page(selection, options.get("before", ""), max(1, limit))
+        found = self.table.take(self.hits.row[places], self.wanted)
+        return {
+            "columns": list(self.row_columns),
+            "rows": [self.cells(row) for row in found],
+            "matching": selection.matching,
+            "next": cursor,
+            "over_time": self.timeline(selection, None),
+        }
+
+    def all_rows(self, selection: Selection) -> Iterator[list[Cell]]:
+        """Yield all matching rows in the order of the table, with the columns first."""
+        yield [column["label"] for column in self.row_columns]
+        numbers = self.hits.row if selection.mask is None else self.hits.row[selection.mask]
+        for row in self.table.each(numbers, self.wanted):
+            yield self.cells(row)
+
+    def _page(self, selection: Selection, before: str, limit: int) -> tuple[Array, str]:
+        """Return the numbers of the latest hits before a cursor, and the next cursor.
+
+        A cursor contains the time of a hit, and its number, which orders hits of the same time.
+        """
+        places = selection.places
+        times = self.hits.time_us[places]
+        if before:
+            time_us, place = _cursor(before)
+            is_left = (times < time_us) | ((times == time_us) & (places < place))
+            places, times = places[is_left], times[is_left]
+        more = len(places) > limit
+        if more:
+            least = np.partition(times, len(times) - limit)[len(times) - limit]
+            places = places[times >= least]
+            times = self.hits.time_us[places]
+        order = np.lexsort((places, times))[::-1][:limit]
+        places = places[order]
+        last = int(places[-1]) if len(places) else 0
+        return places, f"{self.hits.time_us[last]}-{last}" if more else ""
+
+
+def _whole(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise WebProblem(400, f"{name}={text[:40]}: give a whole number")
+    return int(text)
+
+
+def _cursor(text: str) -> tuple[int, int]:
+    time_us, _, place = text.rpartition("-")
+    try:
+        return int(time_us), int(place)
+    except ValueError:
+        raise WebProblem(400, f"before={text[:40]}: this is not a cursor of this page") from None

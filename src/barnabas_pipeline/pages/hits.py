@@ -1,0 +1,212 @@
+"""Holds the hits of a pipeline as columns of small numbers, from which all figures are computed.
+
+A hit is an event, or a line of an access log. The hits of a visit are adjacent, in order of time,
+and so are the visits of a visitor. Texts are stored once, in `Values`, and each column refers to
+them by their numbers. A property of a visit, such as its source, is stored once for each visit.
+
+A hit without a visitor has a visit of its own, which is counted neither as a visit nor as one of a
+visitor. Such visits come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas_pipeline.behaviour.sessions import SILENCE_S
+from barnabas_pipeline.instants import HOUR_US
+from barnabas_pipeline.pages.filters import MISSING
+
+Array = npt.NDArray[Any]
+Change = Callable[[list[str | None]], Sequence[str | None]]
+"""Changes distinct values, for example by hiding addresses in them."""
+
+_SILENCE_US: Final = SILENCE_S * 1_000_000
+
+
+class Values:
+    """The values of a dimension, each with a number. A missing value has the number 0."""
+
+    def __init__(self, missing: str = MISSING, change: Change | None = None) -> None:
+        self.names = [missing]
+        self.numbers = {missing: 0}
+        self._change = change
+
+    def encode(self, column: Any) -> Array:
+        """Return the numbers of the values in an Arrow column of texts."""
+        found = column.dictionary_encode("encode")
+        distinct: list[str | None] = found.dictionary.to_pylist()
+        own = distinct if self._change is None else self._change(distinct)
+        numbers = np.array([self.number(each) for each in own] or [0], dtype=np.uint32)
+        codes: Array = numbers[found.indices.to_numpy(zero_copy_only=False)]
+        return codes
+
+    def number(self, value: str | None) -> int:
+        """Return the number of a value, which is added if it is new."""
+        if value is None:
+            return 0
+        number = self.numbers.get(value)
+        if number is None:
+            number = self.numbers[value] = len(self.names)
+            self.names.append(value)
+        return number
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class Coded(NamedTuple):
+    """A dimension: the number of the value of each hit or, if `of_visits`, of each visit."""
+
+    label: str
+    codes: Array
+    values: Values
+    of_visits: bool = False
+
+
+class Visits(NamedTuple):
+    """The visits, with one number for each."""
+
+    begins: Array
+    """The number of the first hit of each visit and, at the end, the number of hits."""
+    visitors: Array
+    """The number of the visitor of each visit."""
+    pages: Array
+    seconds: Array
+    """The whole seconds from the first hit to the last, as on the page in a file."""
+    real: int
+    """The number of visits, without those of hits without a visitor."""
+
+
+class Hits(NamedTuple):
+    """The hits, ordered by visitor and time."""
+
+    time_us: Array
+    hour: Array
+    """The hour of each hit, counted from `first_hour`."""
+    first_hour: int
+    visit: Array
+    """The number of the visit of each hit."""
+    row: Array
+    """The number of the row of each hit in the table."""
+    is_view: Array
+    is_error: Array
+    dimensions: Mapping[str, Coded]
+    visits: Visits
+    measures: Mapping[str, Array]
+    """Numbers of each hit, such as its bytes."""
+    notes: Mapping[str, Notes]
+    """What only some hits have."""
+
+    def __len__(self) -> int:
+        return len(self.time_us)
+
+
+class Notes(NamedTuple):
+    """Numbers that only some hits have, such as the value of an event."""
+
+    at: Array
+    """The numbers of the hits, in increasing order."""
+    columns: Mapping[str, Array]
+
+
+class Order(NamedTuple):
+    """How rows of a table become hits, and visits."""
+
+    rows: Array
+    """The row of each hit."""
+    time_us: Array
+    visit: Array
+    visits: Visits
+
+    def places(self) -> Array:
+        """Return the hit of each row."""
+        places = np.empty(len(self.rows), dtype=np.uint32)
+        places[self.rows] = np.arange(len(self.rows), dtype=np.uint32)
+        return places
+
+
+NO_VISITOR: Final = np.iinfo(np.uint64).max
+"""Stands for the visitor of a hit without one; larger than the hash of any visitor."""
+
+
+def order_of(visitors: Array, time_us: Array, place: Sequence[Array], is_view: Array) -> Order:
+    """Return the order of these rows.
+
+    `visitors`: hashes. `place`: the partitions and offsets, which order hits of the same time.
+    """
+    rows = np.lexsort((*reversed(place), time_us, visitors)).astype(np.uint32)
+    visitors, time_us, is_view = visitors[rows], time_us[rows], is_view[rows]
+    count = len(rows)
+    is_own = visitors == NO_VISITOR
+    is_other = np.ones(count, dtype=bool)
+    is_other[1:] = (visitors[1:] != visitors[:-1]) | is_own[1:]
+    is_new = is_other.copy()
+    is_new[1:] |= np.diff(time_us) >= _SILENCE_US
+    begins = np.append(np.flatnonzero(is_new), count)
+    lengths = np.diff(begins)
+    visit = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    first, last = begins[:-1], begins[1:] - 1
+    visits = Visits(
+        begins,
+        (np.cumsum(is_other) - 1).astype(np.uint32)[first],
+        small(_sums(is_view, begins)),
+        (time_us[last] // 1_000_000 - time_us[first] // 1_000_000).astype(np.uint32),
+        int(np.count_nonzero(~is_own[first])),
+    )
+    return Order(rows, time_us, visit, visits)
+
+
+def hours_of(time_us: Array) -> tuple[Array, int]:
+    """Return the hour of each hit, counted from the first one, and the first one."""
+    hours = time_us // HOUR_US
+    first = int(hours.min()) if len(hours) else 0
+    hours -= first
+    return small(hours), first
+
+
+def first_of(visit: Array, places: Array, visits: int) -> Array:
+    """Return the first of these hits in each visit, or -1.
+
+    `places`: numbers of hits, in increasing order.
+    """
+    found = np.full(visits, -1, dtype=np.int64)
+    found[visit[places[::-1]]] = places[::-1]  # the first is written last
+    return found
+
+
+def last_of(visit: Array, places: Array, visits: int) -> Array:
+    """Return the last of these hits in each visit, or -1."""
+    found = np.full(visits, -1, dtype=np.int64)
+    found[visit[places]] = places
+    return found
+
+
+def pick(codes: Array, places: Array) -> Array:
+    """Return the values at these places, and 0 for -1."""
+    if not len(codes):
+        return np.zeros(len(places), dtype=codes.dtype)
+    return np.where(places >= 0, codes[places], codes.dtype.type(0))
+
+
+def small(numbers: Array) -> Array:
+    """Return the numbers, which are not negative, in the smallest type that holds them."""
+    largest = int(numbers.max()) if len(numbers) else 0
+    kinds = (np.uint8, np.uint16, np.uint32)
+    kind: Any = next((each for each in kinds if largest <= np.iinfo(each).max), np.int64)
+    return numbers.astype(kind, copy=False)
+
+
+def _sums(flags: Array, begins: Array) -> Array:
+    if len(begins) < 2:
+        return np.zeros(0, dtype=np.int64)
+    return np.add.reduceat(flags.astype(np.int64), begins[:-1])
+
+
+def texts(column: Any) -> pa.Array:
+    """Return a column as one array of texts."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -27,7 +27,7 @@ from barnabas_pipeline.page import words
 
 Number = int | float
 
-_DEFINITIONS: Final = {
+DEFINITIONS: Final = {
     "visitors": ("People's different pairs of address and user agent.", "browsers.csv"),
     "sessions": (
         "People's visits; 30 minutes without a hit end one.",
@@ -67,12 +67,12 @@ class Headline(NamedTuple):
 
     @property
     def definition(self) -> str:
-        return _DEFINITIONS[self.name][0]
+        return DEFINITIONS[self.name][0]
 
     @property
     def file(self) -> str:
         """Return the name of the file from which the total can be recomputed."""
-        return _DEFINITIONS[self.name][1]
+        return DEFINITIONS[self.name][1]
 
     @property
     def text(self) -> str:

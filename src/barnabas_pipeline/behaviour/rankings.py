@@ -139,7 +139,7 @@ def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
 
     If the site itself is the referrer, as after a pause, it is listed as `SAME_SITE`.
     """
-    own = _own_host(view)
+    own = own_host(view)
     source = (
         pl.when(pl.col("referrer").is_null())
         .then(pl.lit(DIRECT))
@@ -166,10 +166,10 @@ def site_of(view: View, rankings: Rankings) -> str | None:
         more = len(rankings.hosts) - 1
         others = f" and {counted(more, 'other host')}" if more else ""
         return f"{rankings.hosts[0].name}{others}"
-    return _own_host(view)
+    return own_host(view)
 
 
-def _own_host(view: View) -> str | None:
+def own_host(view: View) -> str | None:
     """Return the host that is the main referrer to the site's images and scripts, or None if no
     host stands out.
     """

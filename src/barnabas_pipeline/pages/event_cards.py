@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from barnabas_pipeline.pages.event_hits import read_events
-from barnabas_pipeline.pages.hit_cards import Counts, Ranking
+from barnabas_pipeline.pages.hit_cards import Counts, Ranking, visits_by
 from barnabas_pipeline.pages.hit_headlines import EVENT_DEFINITIONS, EVENT_FIGURES, headlines
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
@@ -60,7 +60,7 @@ class EventPages(HitPages):
         self.hits = read_events(self.table)
         self.row_columns = _ROW_COLUMNS
         dimensions = self.hits.dimensions
-        self.rankings = [
+        self.sources = [
             Ranking(
                 "pages",
                 "Pages",
@@ -77,7 +77,7 @@ class EventPages(HitPages):
                     about,
                     dimensions[name].values,
                     (("Visits", "count"),),
-                    visits_by(name, with_pages=name in _NEED_PAGES),
+                    visits_by(name, name in _NEED_PAGES),
                     name,
                     name in _OPTIONAL,
                 )
@@ -129,7 +129,7 @@ class EventPages(HitPages):
         return []
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def table_columns(self) -> tuple[str, ...]:
         return _WANTED
 
     def cells(self, row: Mapping[str, Any]) -> list[Cell]:
@@ -146,17 +146,6 @@ class EventPages(HitPages):
             row["screen"],
             row["properties"],
         ]
-
-
-def visits_by(name: str, *, with_pages: bool = False) -> Counts:
-    """Return a function that counts visits by the values of a dimension of visits."""
-
-    def counts(selection: Selection) -> list[Array]:
-        of = selection.hits.dimensions[name]
-        visits = selection.visits_with_pages if with_pages else selection.visits
-        return [np.bincount(of.codes[visits], minlength=len(of.values))]
-
-    return counts
 
 
 def _views_by(name: str) -> Counts:

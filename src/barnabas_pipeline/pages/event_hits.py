@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from barnabas_pipeline.pages.hit_cards import DIRECT
+from barnabas_pipeline.pages.hit_columns import HitColumns, each_text, hashes_of
 from barnabas_pipeline.pages.hits import (
-    NO_VISITOR,
     Array,
     Coded,
     Hits,
-    Notes,
     Order,
     Values,
     first_of,
     hours_of,
     last_of,
-    order_of,
     pick,
     small,
 )
-from barnabas_pipeline.pages.table_rows import TableRows, flags, micros
+from barnabas_pipeline.pages.table_rows import TableRows, flags
 from barnabas_pipeline.tracking.counts import ERROR, device
 
-DIRECT: Final = "direct"
 NEW: Final = "new"
 RETURNING: Final = "returning"
 VITALS: Final = ("ttfb", "fcp", "lcp", "inp", "cls")
@@ -42,30 +40,15 @@ _COLUMNS: Final = (
 )
 
 
-class _Batch(NamedTuple):
-    """The columns of some rows, before they are ordered."""
-
-    row: Array
-    time_us: Array
-    visitor: Array
-    partition: Array
-    offset: Array
-    is_view: Array
-    codes: dict[str, Array]
-
-
 class _Reader:
-    """Collects batches of rows."""
+    """Collects the events of people."""
 
     def __init__(self) -> None:
+        self.columns = HitColumns()
         self.values = {name: Values() for name in _TEXTS}
-        self.values["screen"] = Values(change=_devices)
+        self.values["screen"] = Values(change=each_text(_devices))
         self.values["source"] = Values(DIRECT)
-        self.values["medium"], self.values["campaign"] = Values(), Values()
-        self.batches: list[_Batch] = []
-        self.notes: dict[str, list[pl.DataFrame]] = {name: [] for name in ("value", *_SENT_AGAIN)}
         self._rows = 0
-        self._hits = 0
 
     def add(self, batch: Any) -> None:
         begin, self._rows = self._rows, self._rows + len(batch)
@@ -75,33 +58,22 @@ class _Reader:
         codes = {name: self.values[name].encode(batch[name]) for name in _TEXTS}
         referrers = self.values["source"].encode(batch["referrer"])
         codes["source"] = np.where(codes["source"] != 0, codes["source"], referrers)
-        self.batches.append(
-            _Batch(
-                (np.flatnonzero(is_person) + begin).astype(np.uint32),
-                micros(batch["time"]),
-                _hashes(batch["visitor"]),
-                batch["partition"].to_numpy(zero_copy_only=False).astype(np.uint32),
-                batch["offset"].to_numpy(zero_copy_only=False),
-                flags(batch["page_view"]),
-                {name: small(found) for name, found in codes.items()},
-            )
-        )
-        self._note(batch)
-        self._hits += len(batch)
+        self.columns.add_codes(**codes)
+        visitors = _hashes(batch["visitor"])
+        self._note(batch, visitors)
+        self.columns.add_places(batch, np.flatnonzero(is_person) + begin, visitors)
 
-    def _note(self, batch: Any) -> None:
-        values = batch["value"].is_valid()
-        at = np.flatnonzero(values.to_numpy(zero_copy_only=False))
-        if len(at):
-            value = pl.Series(batch["value"].take(at))
-            self.notes["value"].append(pl.DataFrame({"at": at + self._hits, "value": value}))
+    def _note(self, batch: Any, visitors: Array) -> None:
+        at = np.flatnonzero(batch["value"].is_valid().to_numpy(zero_copy_only=False))
+        value = pl.Series(batch["value"].take(at), dtype=pl.Float64)
+        self.columns.note("value", at, value.to_frame("value"))
         for name, keys in _SENT_AGAIN.items():
             at = np.flatnonzero(flags(pc.equal(batch["name"], name)))
             if len(at):
-                found = _numbers(pl.Series(batch["properties"].take(at)), keys)
-                self.notes[name].append(
-                    found.with_columns(pl.Series("at", at + self._hits), _visitors(batch, at))
-                )
+                found = _numbers(pl.Series(batch["properties"].take(at), dtype=pl.String), keys)
+                found = found.with_columns(pl.Series("visitor", visitors[at]))
+                key = pl.when(pl.col("view").is_not_null()).then(pl.struct("visitor", "view"))
+                self.columns.note(name, at, found.select(key.alias("key"), *keys))
 
 
 def read_events(rows: TableRows) -> Hits:
@@ -109,41 +81,23 @@ def read_events(rows: TableRows) -> Hits:
     reader = _Reader()
     for batch in rows.batches(_COLUMNS):
         reader.add(batch)
-    batches = reader.batches
-    is_view = _joined([each.is_view for each in batches], bool)
-    order = order_of(
-        _joined([each.visitor for each in batches], np.uint64),
-        _joined([each.time_us for each in batches], np.int64),
-        [
-            _joined([each.partition for each in batches], np.uint32),
-            _joined([each.offset for each in batches], np.int64),
-        ],
-        is_view,
-    )
-    row = _joined([each.row for each in batches], np.uint32)[order.rows]
-    # Each column is put in order separately, so that only one of them exists twice.
-    columns = {}
-    for name in _TEXTS:
-        parts = [each.codes.pop(name) for each in batches]
-        columns[name] = small(_joined(parts, np.uint32)[order.rows])
-        del parts
-    batches.clear()
-    is_view = is_view[order.rows]
-    notes = _placed(reader.notes, order)
+    columns = reader.columns
+    order = columns.order()
+    codes = {name: small(columns.ordered(name, order)) for name in _TEXTS}
+    is_view = columns.ordered("is_view", order)
     hour, first_hour = hours_of(order.time_us)
-    is_error = columns["name"] == reader.values["name"].numbers.get(ERROR, -1)
     return Hits(
         order.time_us,
         hour,
         first_hour,
         order.visit,
-        row,
+        columns.ordered("row", order),
         is_view,
-        is_error,
-        _dimensions(columns, reader.values, is_view, order),
+        codes["name"] == reader.values["name"].numbers.get(ERROR, -1),
+        _dimensions(codes, reader.values, is_view, order),
         order.visits,
         {},
-        notes,
+        columns.notes(order),
     )
 
 
@@ -190,28 +144,17 @@ def _visitor_type(order: Order) -> Coded:
     return Coded("Visitor", codes, values, of_visits=True)
 
 
-def _devices(screens: list[str | None]) -> Sequence[str | None]:
-    return (
-        pl.DataFrame({"screen": screens}, {"screen": pl.String})
-        .select(device())["device"]
-        .to_list()
-    )
+def _devices(screens: pl.Series) -> pl.Series:
+    return screens.to_frame("screen").select(device()).to_series()
 
 
 def _hashes(column: Any) -> Array:
     visitors = pl.Series(column, dtype=pl.String)
-    # The largest number stands for no visitor.
-    hashes = np.minimum(visitors.hash().to_numpy(), np.uint64(NO_VISITOR - 1))
-    return np.where(visitors.is_null().to_numpy(), np.uint64(NO_VISITOR), hashes)
-
-
-def _visitors(batch: Any, at: Array) -> pl.Series:
-    return pl.Series("visitor", _hashes(batch["visitor"].take(at)))
+    return hashes_of(visitors, visitors.is_not_null().to_numpy())
 
 
 def _numbers(properties: pl.Series, keys: Sequence[str]) -> pl.DataFrame:
     """Return the view and these numbers of each JSON object. What is not a number is null."""
-    properties = properties.cast(pl.String)
     fields = {"view": pl.String} | dict.fromkeys(keys, pl.Float64)
     try:
         found = properties.str.json_decode(pl.Struct(fields)).struct.unnest()
@@ -222,26 +165,3 @@ def _numbers(properties: pl.Series, keys: Sequence[str]) -> pl.DataFrame:
             for key, kind in fields.items()
         )
     return found
-
-
-def _placed(notes: Mapping[str, list[pl.DataFrame]], order: Order) -> dict[str, Notes]:
-    """Return the notes by the numbers of their hits. For each page view, only the last counts."""
-    places = order.places()
-    found = {}
-    for name, parts in notes.items():
-        if not parts:
-            continue
-        frame = pl.concat(parts).with_columns(
-            pl.col("at").map_batches(lambda at: pl.Series(places[at.to_numpy()]), pl.UInt32)
-        )
-        frame = frame.sort("at")
-        if "view" in frame.columns:
-            is_last = pl.col("view").is_null() | pl.struct("visitor", "view").is_last_distinct()
-            frame = frame.filter(is_last).drop("view", "visitor")
-        at = frame.drop_in_place("at").to_numpy()
-        found[name] = Notes(at, {each.name: each.to_numpy() for each in frame})
-    return found
-
-
-def _joined(parts: list[Array], kind: Any) -> Array:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from barnabas_pipeline.behaviour.rankings import DIRECT as DIRECT_LABEL
+from barnabas_pipeline.behaviour.rankings import SAME_SITE
 from barnabas_pipeline.pages.filters import MISSING
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Array, Values
@@ -18,10 +19,51 @@ SHOWN: Final = 10
 UNKNOWN: Final = "Unknown"
 DIRECT: Final = "direct"
 """The source of visits that no other site and no campaign led to."""
-_LABELS: Final = {MISSING: UNKNOWN, DIRECT: DIRECT_LABEL}
+OWN_SITE: Final = "own"
+"""The source of visits that continue after a pause."""
+_LABELS: Final = {MISSING: UNKNOWN, DIRECT: DIRECT_LABEL, OWN_SITE: SAME_SITE}
+
+Look = Literal["bars", "table", "funnel", "retention", "heat", "lengths"]
 
 Counts = Callable[[Selection], Sequence[Array]]
 """Returns the columns of a card: a number for each value of its dimension."""
+
+
+Heads = Sequence[tuple[str, Unit]]
+"""The labels and the units of a card's columns."""
+
+
+class CardSource(Protocol):
+    """Computes a card."""
+
+    @property
+    def name(self) -> str: ...
+
+    def card(self, selection: Selection, other: Selection | None, most: int | None) -> Card:
+        """Return the card, with at most this number of rows, or with all if it is None.
+
+        `other`: the hits in the period with which they are compared.
+        """
+        ...
+
+
+class Listing(NamedTuple):
+    """A card whose rows are not compared with those of another period."""
+
+    name: str
+    title: str
+    about: str
+    look: Look
+    columns: Heads
+    rows: Callable[[Selection, int | None], list[Row]]
+    """Returns the first rows, of which at least one more than needed are computed if there are
+    more."""
+    dimension: str = ""
+
+    def card(self, selection: Selection, other: Selection | None, most: int | None) -> Card:
+        rows = self.rows(selection, None if most is None else most + 1)
+        more = most is not None and len(rows) > most
+        return _card(self, self.look, self.columns, rows[:most], more=more)
 
 
 class Ranking(NamedTuple):
@@ -31,17 +73,13 @@ class Ranking(NamedTuple):
     title: str
     about: str
     values: Values
-    columns: tuple[tuple[str, Unit], ...]
+    columns: Heads
     counts: Counts
     dimension: str = ""
     hides_missing: bool = False
     """Whether rows without a value are omitted."""
 
     def card(self, selection: Selection, other: Selection | None, most: int | None) -> Card:
-        """Return the card, with at most this number of rows.
-
-        `other`: the hits in the period with which they are compared.
-        """
         columns = self.counts(selection)
         places, more = _leading(columns[0], self.values.names, most, self.hides_missing)
         before = None if other is None else self.counts(other)[0]
@@ -57,28 +95,35 @@ class Ranking(NamedTuple):
                 }
             )
         label = self.title.removesuffix("s")
-        return card_of(self, "bars", [(label, "text"), *self.columns], rows, more=more)
+        return _card(self, "bars", [(label, "text"), *self.columns], rows, more=more)
 
 
-def card_of(
-    of: Ranking | Sequence[str],
-    look: str,
-    columns: Sequence[tuple[str, Unit]],
-    rows: list[Row],
-    *,
-    more: bool = False,
+def visits_by(name: str, with_pages: bool) -> Counts:
+    """Return a function that counts visits by the values of a dimension of visits."""
+
+    def counts(selection: Selection) -> list[Array]:
+        of = selection.hits.dimensions[name]
+        visits = selection.visits_with_pages if with_pages else selection.visits
+        return [np.bincount(of.codes[visits], minlength=len(of.values))]
+
+    return counts
+
+
+def row_of(key: str | None, *cells: Cell) -> Row:
+    """Return a row that is not compared."""
+    return {"key": key, "cells": list(cells), "before": None}
+
+
+def _card(
+    of: Ranking | Listing, look: Look, columns: Heads, rows: list[Row], *, more: bool
 ) -> Card:
-    """Return a card. `of`: its name, title, definition and dimension."""
-    if isinstance(of, Ranking):
-        of = (of.name, of.title, of.about, of.dimension)
-    name, title, about, dimension = of
     shown: list[Column] = [{"label": label, "unit": unit} for label, unit in columns]
     return {
-        "name": name,
-        "title": title,
-        "about": about,
-        "look": look,  # type: ignore[typeddict-item]
-        "dimension": dimension,
+        "name": of.name,
+        "title": of.title,
+        "about": of.about,
+        "look": look,
+        "dimension": of.dimension,
         "columns": shown,
         "rows": rows,
         "more": more,

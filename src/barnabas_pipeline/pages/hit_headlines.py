@@ -69,6 +69,16 @@ def value(selection: Selection) -> float | None:
     return float(np.sum(values if selection.mask is None else values[selection.mask[notes.at]]))
 
 
+def error_share(selection: Selection) -> float | None:
+    errors = len(selection.those(selection.hits.is_error))
+    return errors / selection.matching if selection.matching else None
+
+
+def bytes_sent(selection: Selection) -> int:
+    sizes, mask = selection.hits.measures["bytes"], selection.mask
+    return int(np.sum(sizes, dtype=np.int64, where=True if mask is None else mask))
+
+
 OF_VISITS: Final = (
     Figure("visitors", "Visitors", "count", lambda selection: selection.visitors),
     Figure("sessions", "Visits", "count", lambda selection: len(selection.visits)),
@@ -83,5 +93,13 @@ EVENT_FIGURES: Final = (
     *OF_PAGES,
     Figure("events", "Events", "count", lambda selection: selection.matching),
     Figure("value", "Value of events", "value", value),
+)
+ACCESS_FIGURES: Final = (
+    *OF_VISITS,
+    Figure("page_views", "Page views", "count", lambda selection: len(selection.views)),
+    *OF_PAGES,
+    Figure("requests", "Requests", "count", lambda selection: selection.matching),
+    Figure("error_share", "Errors", "share", error_share),
+    Figure("bytes_sent", "Sent", "bytes", bytes_sent),
 )
 EVENT_DEFINITIONS: Final = {**OF_EVENTS, "events": "People's different event ids."}

@@ -8,6 +8,7 @@ from typing import Final, Literal
 import numpy as np
 
 from barnabas.console.problem import WebProblem
+from barnabas_pipeline.pages.access_cards import AccessPages
 from barnabas_pipeline.pages.event_cards import EventPages
 from barnabas_pipeline.pages.filters import MISSING, Filters
 from barnabas_pipeline.pages.hit_pages import HitPages
@@ -18,6 +19,7 @@ from barnabas_pipeline.pages.shapes import Answer, Card, Cell, Rows, Site
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.snapshot import Snapshot
 
+_PAGES: Final = {"events": EventPages, "access": AccessPages}
 _REFRESH_S: Final = 15
 
 
@@ -59,7 +61,7 @@ class HitModel:
         return self._pages.all_rows(self._selected(filters)[0])
 
     def _selected(self, filters: Filters) -> tuple[Selection, Selection | None]:
-        selection = Selection(self._pages.hits, self._pages.completed(filters))
+        selection = Selection(self._pages.hits, self._pages.with_defaults(filters))
         other = filters.other
         return selection, None if other is None else selection.of_period(other)
 
@@ -68,8 +70,7 @@ def read_hit_model(
     kind: Literal["events", "access"], snapshot: Snapshot, batch: int, options: Options
 ) -> Model:
     """Return a model of these tables."""
-    assert kind == "events"
-    pages = EventPages(snapshot, options)
+    pages: HitPages = _PAGES[kind](snapshot, options)
     hits = pages.hits
     times = [int(hits.time_us.min()), int(hits.time_us.max())] if len(hits) else []
     site: Site = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from barnabas.console.problem import WebProblem
 from barnabas_pipeline.pages.filters import Filters
-from barnabas_pipeline.pages.hit_cards import SHOWN, Ranking
+from barnabas_pipeline.pages.hit_cards import SHOWN, CardSource
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Array, Hits
 from barnabas_pipeline.pages.shapes import Card, Cell, Column, Concern, Headline, Rows, Timeline
@@ -25,10 +25,10 @@ class HitPages(ABC):
 
     hits: Hits
     table: TableRows
-    rankings: Sequence[Ranking]
+    sources: Sequence[CardSource]
     row_columns: Sequence[Column]
 
-    def completed(self, filters: Filters) -> Filters:
+    def with_defaults(self, filters: Filters) -> Filters:
         """Return the filters with those that apply unless others are given."""
         return filters
 
@@ -43,7 +43,7 @@ class HitPages(ABC):
 
     @property
     @abstractmethod
-    def wanted(self) -> Sequence[str]:
+    def table_columns(self) -> Sequence[str]:
         """The columns of the table that `cells` needs."""
 
     @abstractmethod
@@ -52,7 +52,7 @@ class HitPages(ABC):
 
     def cards(self, selection: Selection, other: Selection | None) -> list[Card]:
         """Return all cards."""
-        return [each.card(selection, other, SHOWN) for each in self.rankings]
+        return [each.card(selection, other, SHOWN) for each in self.sources]
 
     def card(
         self,
@@ -62,14 +62,14 @@ class HitPages(ABC):
         options: Mapping[str, str],
     ) -> Card | None:
         """Return a card with all its rows, or None if there is none with this name."""
-        found = next((each for each in self.rankings if each.name == name), None)
+        found = next((each for each in self.sources if each.name == name), None)
         return None if found is None else found.card(selection, other, None)
 
     def rows(self, selection: Selection, options: Mapping[str, str]) -> Rows:
         """Return a page of the matching rows, with the latest first."""
         limit = min(_whole(options, "limit", _LIMIT), _MOST)
         places, cursor = self._page(selection, options.get("before", ""), max(1, limit))
-        found = self.table.take(self.hits.row[places], self.wanted)
+        found = self.table.take(self.hits.row[places], self.table_columns)
         return {
             "columns": list(self.row_columns),
             "rows": [self.cells(row) for row in found],
@@ -82,7 +82,7 @@ class HitPages(ABC):
         """Yield all matching rows in the order of the table, with the columns first."""
         yield [column["label"] for column in self.row_columns]
         numbers = self.hits.row if selection.mask is None else self.hits.row[selection.mask]
-        for row in self.table.each(numbers, self.wanted):
+        for row in self.table.each(numbers, self.table_columns):
             yield self.cells(row)
 
     def _page(self, selection: Selection, before: str, limit: int) -> tuple[Array, str]:

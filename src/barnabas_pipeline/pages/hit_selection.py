@@ -25,6 +25,11 @@ class Selection:
         """Return the hits that match the same filters, but are in this period."""
         return Selection(self.hits, self.filters._replace(period=period, other=None))
 
+    def without(self, name: str) -> Selection:
+        """Return the hits that match the filters of all other dimensions."""
+        values = {each: wanted for each, wanted in self.filters.values.items() if each != name}
+        return Selection(self.hits, self.filters._replace(values=values))
+
     @cached_property
     def mask(self) -> Array | None:
         """Which hits match, or None if all do."""
@@ -98,6 +103,15 @@ class Selection:
             places = self.places
         length = int(hour.max()) + 1 if len(hour) else 0
         return np.bincount(hour if places is None else hour[places], minlength=length)
+
+    def count_by_visits(self, name: str) -> Array:
+        """Return how many matching hits belong to visits with each value of a dimension."""
+        of, visits = self.hits.dimensions[name], self.hits.visits
+        if self.mask is None:
+            per_visit = np.diff(visits.begins)
+        else:
+            per_visit = np.bincount(self.hits.visit[self.places], minlength=len(visits.pages))
+        return np.bincount(of.codes, per_visit, minlength=len(of.values)).astype(np.int64)
 
     @property
     def _selects_hits(self) -> bool:

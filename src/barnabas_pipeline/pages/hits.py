@@ -101,6 +101,8 @@ class Hits(NamedTuple):
     """Numbers of each hit, such as its bytes."""
     notes: Mapping[str, Notes]
     """What only some hits have."""
+    note_values: Mapping[str, Values] = {}
+    """The texts to which notes refer."""
 
     def __len__(self) -> int:
         return len(self.time_us)

@@ -1,0 +1,178 @@
+"""Reads the lines of access logs into `Hits`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import numpy as np
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from barnabas_pipeline.behaviour.rankings import own_host
+from barnabas_pipeline.behaviour.referrers import hosts_of
+from barnabas_pipeline.pages.hit_cards import DIRECT, OWN_SITE
+from barnabas_pipeline.pages.hit_columns import HitColumns, each_text, hashes_of
+from barnabas_pipeline.pages.hits import (
+    Array,
+    Coded,
+    Hits,
+    Order,
+    Values,
+    first_of,
+    hours_of,
+    last_of,
+    pick,
+    small,
+)
+from barnabas_pipeline.pages.table_rows import TableRows, flags
+from barnabas_pipeline.snapshot import Snapshot
+
+PEOPLE: Final = "people"
+ROBOTS: Final = "robots"
+ERROR: Final = 400
+NOT_FOUND: Final = 404
+
+Mask = Callable[[pl.Series], pl.Series]
+
+_TEXTS: Final = ("virtual_host", "path", "method", "status", "agent")
+_COLUMNS: Final = (
+    *("time", "client", "query", "bytes", "referrer", "response_time_us", "robot", "page_view"),
+    *("partition", "offset", *_TEXTS),
+)
+
+
+class _Reader:
+    """Collects the lines of access logs."""
+
+    def __init__(self, mask: Mask) -> None:
+        self.columns = HitColumns()
+        self.values = {name: Values(change=each_text(mask)) for name in _TEXTS}
+        self.values["status"] = Values()
+        self.values["agent"] = Values()  # these are looked up, and never shown
+        self.values["referrer"] = Values(
+            change=each_text(lambda urls: mask(urls.str.replace(r"[?#].*$", "")))
+        )
+        self.values["source"] = Values(DIRECT, each_text(lambda urls: mask(hosts_of(urls))))
+        self._rows = 0
+
+    def add(self, batch: Any) -> None:
+        begin, self._rows = self._rows, self._rows + len(batch)
+        texts = {name: batch[name].cast(pa.string()) for name in _TEXTS}
+        codes = {name: self.values[name].encode(texts[name]) for name in _TEXTS}
+        codes["source"] = self._sources(batch)
+        self.columns.add_codes(**codes, bytes=_sizes(batch["bytes"]))
+        self.columns.add(robot=flags(batch["robot"]))
+        at = np.flatnonzero(flags(pc.equal(batch["status"], NOT_FOUND)))
+        referrer = pl.Series("referrer", self.values["referrer"].encode(batch["referrer"].take(at)))
+        self.columns.note("missing", at, referrer.to_frame())
+        times = batch["response_time_us"]
+        at = np.flatnonzero(times.is_valid().to_numpy(zero_copy_only=False))
+        time = pl.Series("time", times.take(at), dtype=pl.Int64).cast(pl.Float32)
+        self.columns.note("time", at, time.to_frame())
+        client = pl.DataFrame({name: pl.Series(batch[name]) for name in ("client", "agent")})
+        visitors = hashes_of(client.hash_rows(), np.ones(len(batch), dtype=bool))
+        self.columns.add_places(batch, np.arange(len(batch)) + begin, visitors)
+
+    def _sources(self, batch: Any) -> Array:
+        """Return the sources: the host of the referrer, unless the address names another."""
+        sources = self.values["source"].encode(batch["referrer"])
+        at = np.flatnonzero(flags(pc.match_substring(batch["query"], "utm_source=")))
+        for place, query in zip(at.tolist(), batch["query"].take(at).to_pylist(), strict=True):
+            named = parse_qs(query, max_num_fields=None).get("utm_source")
+            if named:
+                sources[place] = self.values["source"].number(named[0])
+        return sources
+
+
+def read_lines(rows: TableRows, snapshot: Snapshot, mask: Mask) -> Hits:
+    """Return all lines. `mask`: hides network addresses in texts."""
+    reader = _Reader(mask)
+    for batch in rows.batches(_COLUMNS):
+        reader.add(batch)
+    columns = reader.columns
+    order = columns.order()
+    codes = {name: small(columns.ordered(name, order)) for name in (*_TEXTS, "source")}
+    is_view, robot = columns.ordered("is_view", order), columns.ordered("robot", order)
+    hour, first_hour = hours_of(order.time_us)
+    statuses = [int(each) if each.isdecimal() else 0 for each in reader.values["status"].names]
+    first = order.visits.begins[:-1]
+    agents = _Agents(snapshot, reader.values["agent"], codes.pop("agent")[first], robot[first])
+    _name_own_site(reader.values["source"], own_host(snapshot))
+    return Hits(
+        order.time_us,
+        hour,
+        first_hour,
+        order.visit,
+        columns.ordered("row", order),
+        is_view,
+        np.array(statuses)[codes["status"]] >= ERROR,
+        {**_dimensions(codes, reader.values, is_view, order), **agents.dimensions(mask)},
+        order.visits,
+        {"bytes": columns.ordered("bytes", order)},
+        columns.notes(order),
+        {"referrer": reader.values["referrer"]},
+    )
+
+
+def _dimensions(
+    codes: Mapping[str, Array], values: Mapping[str, Values], is_view: Array, order: Order
+) -> dict[str, Coded]:
+    visit, count = order.visit, len(order.visits.pages)
+    views = np.flatnonzero(is_view)
+    entry, exit_ = first_of(visit, views, count), last_of(visit, views, count)
+    paths = codes["path"]
+    return {
+        "host": Coded("Host", codes["virtual_host"], values["virtual_host"]),
+        "page": Coded("Page", paths, values["path"]),
+        "source": Coded("Source", pick(codes["source"], entry), values["source"], of_visits=True),
+        "status": Coded("Status", codes["status"], values["status"]),
+        "method": Coded("Method", codes["method"], values["method"]),
+        "entry": Coded("Entry page", pick(paths, entry), values["path"], of_visits=True),
+        "exit": Coded("Exit page", pick(paths, exit_), values["path"], of_visits=True),
+    }
+
+
+class _Agents:
+    """The user agents of visits."""
+
+    def __init__(self, snapshot: Snapshot, values: Values, codes: Array, robot: Array) -> None:
+        names = snapshot.frame("agents").unique("agent", keep="any")
+        self._parsed = {row[0]: row[1:] for row in names.select("agent", *_PARSED).iter_rows()}
+        self._values = values
+        self._codes = codes
+        self._robot = robot
+
+    def dimensions(self, mask: Mask) -> dict[str, Coded]:
+        """Return what is known about the user agents."""
+        texts: Sequence[str | None] = [None, *self._values.names[1:]]
+        parsed = [self._parsed.get(text, (None, None, None)) for text in texts]
+        found = {}
+        for place, (name, label) in enumerate(_LABELS.items()):
+            values = Values(change=each_text(mask))
+            numbers = values.encode(pa.array([each[place] for each in parsed], pa.string()))
+            found[name] = Coded(label, small(numbers[self._codes]), values, of_visits=True)
+        kinds = Values()
+        people, robots = kinds.number(PEOPLE), kinds.number(ROBOTS)
+        who = np.where(self._robot, np.uint8(robots), np.uint8(people))
+        return {**found, "who": Coded("People or robots", who, kinds, of_visits=True)}
+
+
+_PARSED: Final = ("name", "system", "device")
+_LABELS: Final = {"browser": "Browser", "system": "System", "device": "Device"}
+
+
+def _name_own_site(sources: Values, host: str | None) -> None:
+    """Rename the site's own host, which is the source of visits that continue after a pause."""
+    number = sources.numbers.get(host or "")
+    if number:
+        del sources.numbers[sources.names[number]]
+        sources.names[number] = OWN_SITE
+        sources.numbers[OWN_SITE] = number
+
+
+def _sizes(column: Any) -> Array:
+    sizes: Array = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    return np.maximum(sizes, 0)

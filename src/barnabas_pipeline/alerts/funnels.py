@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -59,31 +59,55 @@ def visits(hits: pl.DataFrame, steps: Sequence[str], within: timedelta) -> pl.Da
 
     `hits`: the result of `hits()`.
     """
-    begins = np.flatnonzero(_is_on(hits, steps[0]))
-    if not len(begins):
-        return _rows(hits, begins, begins, begins)
     # Number the visitors. A null user agent identifies a visitor like any other value.
     visitor = hits.select(pl.struct(_VISITOR).rle_id()).to_series().to_numpy()
-    time = hits["time"].dt.epoch("us").to_numpy()
-    within_us = within // timedelta(microseconds=1)
+    time_us = hits["time"].dt.epoch("us").to_numpy()
+    on = [_is_on(hits, step) for step in steps]
+    return _rows(hits, *follow(visitor, time_us, on, within // timedelta(microseconds=1)))
+
+
+class Progress(NamedTuple):
+    """How far each visit got."""
+
+    last: np.ndarray
+    """The number of the hit on the last completed step."""
+    reached: np.ndarray
+    """The number of steps that the visitor completed in order."""
+    ends_us: np.ndarray
+    """The time from which the visit is counted."""
+
+
+def follow(
+    visitor: np.ndarray, time_us: np.ndarray, on: Sequence[np.ndarray], within_us: int
+) -> Progress:
+    """Return how far each visit got.
+
+    `visitor`: a number for the visitor of each hit; hits are ordered by visitor and time. `on`:
+    which hits are on each step.
+    """
+    begins = np.flatnonzero(on[0])
+    if not len(begins):
+        return Progress(begins, begins, begins)
     is_new = np.ones(len(begins), dtype=bool)
-    is_new[1:] = (np.diff(visitor[begins]) != 0) | (np.diff(time[begins]) >= within_us)
+    # The numbers may be unsigned, so they are compared instead of subtracted.
+    is_new[1:] = visitor[begins[1:]] != visitor[begins[:-1]]
+    is_new[1:] |= np.diff(time_us[begins]) >= within_us
     first = begins[is_new]
     # The visitor has `within` to continue after the last hit on the first step.
-    ends = time[begins[np.append(np.flatnonzero(is_new)[1:], len(begins)) - 1]] + within_us
+    ends = time_us[begins[np.append(np.flatnonzero(is_new)[1:], len(begins)) - 1]] + within_us
     last, reached = first.copy(), np.ones(len(first), dtype=np.int64)
-    for number, step in enumerate(steps[1:], 1):
-        on_step = np.flatnonzero(_is_on(hits, step))
+    for number, flags in enumerate(on[1:], 1):
+        on_step = np.flatnonzero(flags)
         if not len(on_step):
             break
         # This is the next hit on the step, unless it is too late or another visitor's.
         place = np.searchsorted(on_step, last, side="right")
         found = on_step[np.minimum(place, len(on_step) - 1)]
         goes_on = (reached == number) & (place < len(on_step))
-        goes_on &= (visitor[found] == visitor[first]) & (time[found] < ends)
+        goes_on &= (visitor[found] == visitor[first]) & (time_us[found] < ends)
         last = np.where(goes_on, found, last)
         reached += goes_on
-    return _rows(hits, last, reached, ends)
+    return Progress(last, reached, ends)
 
 
 def _rows(

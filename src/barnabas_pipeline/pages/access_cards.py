@@ -13,6 +13,7 @@ from barnabas_pipeline.page.addresses import mask_addresses, mask_column
 from barnabas_pipeline.pages.access_hits import PEOPLE, read_lines
 from barnabas_pipeline.pages.access_tables import missing_pages, response_times
 from barnabas_pipeline.pages.filters import MISSING, Filters
+from barnabas_pipeline.pages.funnel_cards import funnel_card
 from barnabas_pipeline.pages.hit_cards import Heads, Ranking, visits_by
 from barnabas_pipeline.pages.hit_headlines import ACCESS_FIGURES, headlines
 from barnabas_pipeline.pages.hit_pages import HitPages
@@ -22,6 +23,7 @@ from barnabas_pipeline.pages.hits import Array
 from barnabas_pipeline.pages.shapes import Cell, Column, Concern, Headline, Timeline
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.pages.table_rows import TableRows
+from barnabas_pipeline.pages.visit_cards import hours_of_week, next_pages, visit_lengths
 from barnabas_pipeline.snapshot import Snapshot
 
 _ROW_COLUMNS: Final[list[Column]] = [
@@ -114,6 +116,13 @@ class AccessPages(HitPages):
             ),
             missing_pages(self.hits),
             response_times(self.hits),
+            *(
+                funnel_card(f"funnel-{number}", funnel)
+                for number, funnel in enumerate(options.funnels, 1)
+            ),
+            next_pages(self.hits),
+            visit_lengths(),
+            hours_of_week(),
         ]
 
     def with_defaults(self, filters: Filters) -> Filters:

@@ -60,7 +60,7 @@ class PagesApi:
 
     async def card(self, request: Request) -> Response:
         """Answer `/api/cards/NAME`, which includes all rows of the card."""
-        name, options = request.path_params["name"], dict(request.query_params)
+        name, options = request.path_params["name"], _options(request)
         found = await self._of_model(
             lambda model: model.card(name, _filters(request, model), options)
         )
@@ -68,7 +68,7 @@ class PagesApi:
 
     async def card_file(self, request: Request) -> Response:
         """Answer `/api/cards/NAME.csv`."""
-        name, options = request.path_params["name"], dict(request.query_params)
+        name, options = request.path_params["name"], _options(request)
         card = await self._of_model(
             lambda model: model.card(name, _filters(request, model), options)
         )
@@ -78,13 +78,13 @@ class PagesApi:
 
     async def rows(self, request: Request) -> Response:
         """Answer `/api/rows`."""
-        options = dict(request.query_params)
+        options = _options(request)
         found = await self._of_model(lambda model: model.rows(_filters(request, model), options))
         return json_response(found)
 
     async def rows_file(self, request: Request) -> Response:
         """Answer `/api/rows.csv`."""
-        options = dict(request.query_params)
+        options = _options(request)
         rows = await self._of_model(lambda model: model.all_rows(_filters(request, model), options))
         return _csv_response(map(_csv_line, rows), "rows")
 
@@ -115,6 +115,16 @@ async def _sent(now: NowFeed) -> AsyncGenerator[Sent | None, None]:
 def _filters(request: Request, model: Model) -> Filters:
     names = [each["name"] for each in model.site["dimensions"]]
     return parse(request.query_params.multi_items(), names)
+
+
+def _options(request: Request) -> dict[str, str]:
+    """Return the URL parameters. The values of a parameter given several times are separated by
+    line feeds.
+    """
+    options: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        options[name] = f"{options[name]}\n{value}" if name in options else value
+    return options
 
 
 def _csv_line(cells: Sequence[Cell]) -> str:

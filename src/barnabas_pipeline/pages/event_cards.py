@@ -8,15 +8,23 @@ from typing import Any, Final
 import numpy as np
 
 from barnabas_pipeline.pages.event_hits import read_events
+from barnabas_pipeline.pages.funnel_cards import funnel_card
 from barnabas_pipeline.pages.hit_cards import Counts, Ranking, visits_by
 from barnabas_pipeline.pages.hit_headlines import EVENT_DEFINITIONS, EVENT_FIGURES, headlines
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hit_timeline import timeline
 from barnabas_pipeline.pages.hits import Array
+from barnabas_pipeline.pages.page_tables import reading, vitals
 from barnabas_pipeline.pages.shapes import Cell, Column, Concern, Headline, Timeline
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.pages.table_rows import TableRows
+from barnabas_pipeline.pages.visit_cards import (
+    hours_of_week,
+    next_pages,
+    retention,
+    visit_lengths,
+)
 from barnabas_pipeline.snapshot import Snapshot
 
 _OF_VISITS: Final = (
@@ -110,6 +118,16 @@ class EventPages(HitPages):
                 _errors_by_page,
                 "page",
             ),
+            next_pages(self.hits),
+            vitals(self.hits),
+            reading(self.hits),
+            *(
+                funnel_card(f"funnel-{number}", funnel)
+                for number, funnel in enumerate(options.funnels, 1)
+            ),
+            visit_lengths(),
+            retention(),
+            hours_of_week(),
         ]
 
     def headlines(self, selection: Selection, other: Selection | None) -> list[Headline]:

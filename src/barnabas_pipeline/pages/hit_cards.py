@@ -59,8 +59,11 @@ class Listing(NamedTuple):
     """Returns the first rows, of which at least one more than needed are computed if there are
     more."""
     dimension: str = ""
+    is_whole: bool = False
+    """Whether all rows are always shown."""
 
     def card(self, selection: Selection, other: Selection | None, most: int | None) -> Card:
+        most = None if self.is_whole else most
         rows = self.rows(selection, None if most is None else most + 1)
         more = most is not None and len(rows) > most
         return _card(self, self.look, self.columns, rows[:most], more=more)

@@ -10,12 +10,15 @@ import numpy as np
 
 from barnabas.console.problem import WebProblem
 from barnabas_pipeline.pages.filters import Filters
+from barnabas_pipeline.pages.funnel_cards import asked_funnel, funnel_card
 from barnabas_pipeline.pages.hit_cards import SHOWN, CardSource
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Array, Hits
 from barnabas_pipeline.pages.shapes import Card, Cell, Column, Concern, Headline, Rows, Timeline
 from barnabas_pipeline.pages.table_rows import TableRows
 
+ASKED: Final = "funnel"
+"""The name of the card of a funnel whose steps are URL parameters."""
 _LIMIT: Final = 50
 _MOST: Final = 500
 
@@ -62,6 +65,8 @@ class HitPages(ABC):
         options: Mapping[str, str],
     ) -> Card | None:
         """Return a card with all its rows, or None if there is none with this name."""
+        if name == ASKED:
+            return funnel_card(ASKED, asked_funnel(options)).card(selection, other, None)
         found = next((each for each in self.sources if each.name == name), None)
         return None if found is None else found.card(selection, other, None)
 

@@ -26,7 +26,8 @@ class Model(Protocol):
     def card(self, name: str, filters: Filters, options: Mapping[str, str]) -> Card:
         """Return a card with all its rows, for its CSV file.
 
-        `options`: further URL parameters, such as the steps of a funnel.
+        `options`: further URL parameters, such as the steps of a funnel. The values of a parameter
+        given several times are separated by line feeds.
         """
         ...
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 from operator import or_
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from barnabas.counted import counted
@@ -106,6 +107,11 @@ def parse_funnel(text: str) -> Funnel:
 def read_funnel(view: View, funnel: Funnel) -> FunnelFigures:
     """Return a funnel's figures, computed from people's events in a view."""
     reached = visits(_hits(view, funnel.steps), funnel.steps, funnel.within)["reached"]
+    return figures_of(funnel, reached.to_numpy())
+
+
+def figures_of(funnel: Funnel, reached: np.ndarray) -> FunnelFigures:
+    """Return a funnel's figures. `reached`: the number of steps that each visit completed."""
     found = [int((reached >= number).sum()) for number in range(1, len(funnel.steps) + 1)]
     lost = [0, *(before - after for before, after in pairwise(found))]
     return FunnelFigures(funnel, [*map(Step._make, zip(funnel.steps, found, lost, strict=True))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Final, NamedTuple
 
@@ -39,7 +40,15 @@ def cohorts(weeks: pl.DataFrame) -> list[Cohort]:
         .group_by("first", "week")
         .agg(pl.len().alias("visitors"))
     )
-    by_week = {(first, week): count for first, week, count in counted.iter_rows()}
+    return cohorts_of({(first, week): count for first, week, count in counted.iter_rows()})
+
+
+def cohorts_of(by_week: Mapping[tuple[date, date], int]) -> list[Cohort]:
+    """Return the newest cohorts, in chronological order.
+
+    `by_week`: visitors by the week in which they were first active, and a week in which they were
+    active.
+    """
     last = max(week for _, week in by_week)
     begins = sorted({first for first, _ in by_week})[-MOST_WEEKS:]
     return [

@@ -27,7 +27,7 @@ class HitModel:
     """Implements `Model` for hits."""
 
     def __init__(self, pages: HitPages, site: Site) -> None:
-        self._pages = pages
+        self.pages = pages
         self._site = site
 
     @property
@@ -36,7 +36,7 @@ class HitModel:
 
     def answer(self, filters: Filters) -> Answer:
         selection, other = self._selected(filters)
-        pages = self._pages
+        pages = self.pages
         cards = pages.cards(selection, other)
         return {
             "headlines": pages.headlines(selection, other),
@@ -49,19 +49,19 @@ class HitModel:
 
     def card(self, name: str, filters: Filters, options: Mapping[str, str]) -> Card:
         selection, other = self._selected(filters)
-        card = self._pages.card(name, selection, other, options)
+        card = self.pages.card(name, selection, other, options)
         if card is None:
             raise WebProblem(404, f"there is no card {name[:40]}")
         return card
 
     def rows(self, filters: Filters, options: Mapping[str, str]) -> Rows:
-        return self._pages.rows(self._selected(filters)[0], options)
+        return self.pages.rows(self._selected(filters)[0], options)
 
     def all_rows(self, filters: Filters, options: Mapping[str, str]) -> Iterator[list[Cell]]:
-        return self._pages.all_rows(self._selected(filters)[0])
+        return self.pages.all_rows(self._selected(filters)[0])
 
     def _selected(self, filters: Filters) -> tuple[Selection, Selection | None]:
-        selection = Selection(self._pages.hits, self._pages.with_defaults(filters))
+        selection = Selection(self.pages.hits, self.pages.with_defaults(filters))
         other = filters.other
         return selection, None if other is None else selection.of_period(other)
 

@@ -1,0 +1,123 @@
+/** Formats cells, changes and times for people. All times are in UTC. This module does not access the page. */
+
+import * as format from "../console/format.js";
+
+export const DASH = format.DASH;
+/** The value of a dimension that stands for rows without a value. */
+export const MISSING = "~";
+
+const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+const WEEKDAYS = "Sun Mon Tue Wed Thu Fri Sat".split(" ");
+const DAY_MS = 86_400_000;
+const MONEY = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const COUNT = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+const two = (value) => String(value).padStart(2, "0");
+
+/** @param {string | number | null} cell @param {string} unit a `Unit` of the server @returns {string} */
+export function cellText(cell, unit) {
+  if (cell == null) return DASH;
+  if (typeof cell === "string") return cell;
+  if (unit === "share") return percent(cell);
+  if (unit === "bytes") return format.bytes(cell);
+  if (unit === "seconds") return format.duration(cell);
+  if (unit === "microseconds") return cell < 1000 ? `${COUNT.format(cell)} µs` : format.duration(cell / 1e6);
+  if (unit === "value") return MONEY.format(cell);
+  if (unit === "time") return moment(cell);
+  return COUNT.format(cell);
+}
+
+/** @param {number} share @returns {string} such as "4.5%" or "12%" */
+export function percent(share) {
+  const digits = share !== 0 && Math.abs(share) < 0.0995 ? 1 : 0;
+  return `${(100 * share).toFixed(digits)}%`;
+}
+
+/**
+ * Formats how a figure has changed, such as "▲ 5%".
+ * @param {any} value @param {any} before @param {string} unit @returns {string} "" if there is nothing to compare
+ */
+export function change(value, before, unit) {
+  if (typeof value !== "number" || typeof before !== "number") return "";
+  if (unit === "share") {
+    const points = 100 * (value - before);
+    return Math.abs(points) < 0.05 ? "± 0 points" : `${arrow(points)} ${Math.abs(points).toFixed(1)} points`;
+  }
+  if (before === 0) return value === 0 ? "± 0%" : "new";
+  const ratio = value / before - 1;
+  return Math.abs(ratio) < 0.005 ? "± 0%" : `${arrow(ratio)} ${Math.round(100 * Math.abs(ratio))}%`;
+}
+
+const arrow = (difference) => (difference > 0 ? "▲" : "▼");
+
+/** @param {number} at ms since 1970 @returns {string} such as "12 Apr 2026, 23:45:10" */
+export function moment(at) {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return String(at);
+  return `${day(at)}, ${two(date.getUTCHours())}:${two(date.getUTCMinutes())}:${two(date.getUTCSeconds())}`;
+}
+
+/** @param {number} at @returns {string} such as "12 Apr 2026" */
+export function day(at) {
+  const date = new Date(at);
+  return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
+}
+
+/** @param {number} at @returns {string} such as "23:45" */
+export function minute(at) {
+  const date = new Date(at);
+  return `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`;
+}
+
+/** Formats a period. The end is excluded. @param {number} begin @param {number} end @returns {string} */
+export function span(begin, end) {
+  if (begin % DAY_MS === 0 && end % DAY_MS === 0) {
+    const last = end - DAY_MS;
+    return begin === last ? weekday(begin) : `${day(begin)} to ${day(last)}`;
+  }
+  const isOneDay = Math.floor(begin / DAY_MS) === Math.floor((end - 1) / DAY_MS);
+  const close = end % DAY_MS === 0 && isOneDay ? "24:00" : minute(end);
+  if (isOneDay) return `${weekday(begin)}, ${minute(begin)} to ${close}`;
+  return `${moment(begin).slice(0, -3)} to ${moment(end).slice(0, -3)}`;
+}
+
+/** @param {number} at @returns {string} such as "Sun 12 Apr 2026" */
+export function weekday(at) {
+  return `${WEEKDAYS[new Date(at).getUTCDay()]} ${day(at)}`;
+}
+
+/** Formats a tick of a time axis. @param {number} at @param {number} step_ms @returns {string} */
+export function tick(at, step_ms) {
+  const date = new Date(at);
+  if (step_ms < DAY_MS && at % DAY_MS !== 0) return minute(at);
+  const name = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+  if (step_ms < 28 * DAY_MS) return `${WEEKDAYS[date.getUTCDay()]} ${name}`;
+  return `${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
+}
+
+/** @param {number} step_ms @returns {string} such as "6 hours" */
+export function interval(step_ms) {
+  const units = [
+    [7 * DAY_MS, "week"],
+    [DAY_MS, "day"],
+    [3_600_000, "hour"],
+    [60_000, "minute"],
+    [1_000, "second"],
+  ];
+  const [length, name] = units.find(([each]) => step_ms % each === 0) ?? [1, "ms"];
+  const count = step_ms / length;
+  return count === 1 ? name : `${count} ${name}s`;
+}
+
+/** Formats a number for an axis: 950, 1.2k, 4M. @param {number} value @returns {string} */
+export function short(value) {
+  for (const [limit, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+    if (Math.abs(value) >= limit) return `${Number((value / limit).toFixed(1))}${unit}`;
+  }
+  return String(Number(value.toFixed(2)));
+}
+
+/** @param {string} value of a filter @returns {string} */
+export function filterText(value) {
+  return value === MISSING ? "not known" : value;
+}

@@ -9,8 +9,8 @@ const DAY_MS = 86_400_000;
 /** The periods that move on with the data, by their value of `period`. `days` is the distance of the period before. */
 export const PRESETS = [
   { name: "today", current: "Today", past: "Last day", days: 1 },
-  { name: "7d", current: "7 days", past: "Last 7 days", days: 7 },
-  { name: "30d", current: "30 days", past: "Last 30 days", days: 30 },
+  { name: "7d", current: "7 days", past: "7 days", days: 7 },
+  { name: "30d", current: "30 days", past: "30 days", days: 30 },
   { name: "week", current: "This week", past: "Last week", days: 7 },
 ];
 

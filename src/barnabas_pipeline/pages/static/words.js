@@ -73,12 +73,15 @@ export function minute(at) {
 export function span(begin, end) {
   if (begin % DAY_MS === 0 && end % DAY_MS === 0) {
     const last = end - DAY_MS;
-    return begin === last ? weekday(begin) : `${day(begin)} to ${day(last)}`;
+    if (begin === last) return weekday(begin);
+    const isOneYear = new Date(begin).getUTCFullYear() === new Date(last).getUTCFullYear();
+    return `${isOneYear ? day(begin).slice(0, -5) : day(begin)} to ${day(last)}`;
   }
   const isOneDay = Math.floor(begin / DAY_MS) === Math.floor((end - 1) / DAY_MS);
   const close = end % DAY_MS === 0 && isOneDay ? "24:00" : minute(end);
   if (isOneDay) return `${weekday(begin)}, ${minute(begin)} to ${close}`;
-  return `${moment(begin).slice(0, -3)} to ${moment(end).slice(0, -3)}`;
+  const from = begin % DAY_MS === 0 ? day(begin) : moment(begin).slice(0, -3);
+  return `${from} to ${moment(end).slice(0, -3)}`;
 }
 
 /** @param {number} at @returns {string} such as "Sun 12 Apr 2026" */

@@ -12,13 +12,13 @@ const WIDTHS = { bars: 6, funnel: 6, heat: 7, lengths: 5, table: 6, retention: 1
 const CLASSES = { 4: "third", 5: "slim", 6: "half", 7: "wide", 12: "" };
 const ALL_COLUMNS = 12;
 /** Cards of a few short rows, three of which fit side by side. */
-const SLIM = ["devices", "browsers", "systems", "languages", "hosts", "methods", "severities", "names"];
+const SLIM = ["device", "browser", "system", "language", "host", "method", "severity", "event", "medium", "visitor"];
 const MOST_COLUMNS = 4;
 const MOST_SHOWN = 500;
 
 function widthOf(card) {
   if (card.look === "table" && card.columns.length > MOST_COLUMNS) return ALL_COLUMNS;
-  return card.look === "bars" && SLIM.includes(card.name) ? 4 : (WIDTHS[card.look] ?? 6);
+  return card.look === "bars" && SLIM.includes(card.dimension) ? 4 : (WIDTHS[card.look] ?? 6);
 }
 
 /**
@@ -158,7 +158,8 @@ export function Concerns({ concerns }) {
         <div>
           <b><bdi>${each.title}</bdi></b> ${each.about && html`<span>${each.about}</span>`}
           ${each.link &&
-          html`<a href=${`#/?${each.link}`} aria-label=${`Show: ${each.title}`}>Show</a>
+          html`${!new URLSearchParams(each.link).has("words") &&
+            html`<a href=${`#/?${each.link}`} aria-label=${`Show: ${each.title}`}>Show</a>`}
             <a href=${`#/rows?${each.link}`} aria-label=${`Rows of: ${each.title}`}>Rows</a>`}
         </div>
         ${each.examples.map((example) => html`<code><bdi>${example}</bdi></code>`)}

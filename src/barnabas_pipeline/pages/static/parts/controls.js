@@ -88,7 +88,7 @@ function Comparison({ pairs, found, isAll, open }) {
           disabled=${!compare}
           onChange=${setOther("compare_until")}
       /></label>`}
-    ${shown === "before" && html`<span class="other">${otherText(found)}</span>`}
+    ${shown === "before" && !isAll && html`<span class="other">${otherText(found)}</span>`}
   </div>`;
 }
 
@@ -99,7 +99,11 @@ export function Chips({ address, site }) {
   const labels = new Map((site?.dimensions ?? []).map(({ name, label }) => [name, label]));
   const chips = [];
   const period = periodText(found);
-  if (period) chips.push({ label: "Period", value: period, rest: without(pairs, WHOLE) });
+  const preset = PRESETS.find(({ name }) => name === valueOf(pairs, "period"));
+  if (period) {
+    const value = preset ? preset[site && isCurrent(site) ? "current" : "past"] : period;
+    chips.push({ label: "Period", value, exact: period, rest: without(pairs, WHOLE) });
+  }
   const other = otherText(found);
   if (other) chips.push({ label: "Compared with", value: other, rest: without(pairs, ["compare", "compare_until"]) });
   for (const [name, value] of filtersOf(pairs)) {
@@ -112,11 +116,11 @@ export function Chips({ address, site }) {
   const none = pairs.filter(([name]) => name === "step" || name === "within");
   return html`<ul class="chips" aria-label="Active filters">
     ${chips.map(
-      ({ label, value, rest }) => html`<li key=${`${label} ${value}`}>
+      ({ label, value, exact, rest }) => html`<li key=${`${label} ${value}`}>
         <button
           type="button"
           class="chip"
-          title=${`${label}: ${value}`}
+          title=${`${label}: ${exact ?? value}`}
           aria-label=${`Remove ${label}: ${value}`}
           onClick=${() => go(link(view, without(rest, ["before"])))}
         >

@@ -3,6 +3,7 @@
 import { useAnswer } from "../api.js";
 import { go, link, query, valueOf, without, withValues } from "../address.js";
 import { html, useState } from "../../console/html.js";
+import { MISSING } from "../words.js";
 import { Steps } from "./looks.js";
 
 const WINDOWS = [
@@ -14,16 +15,15 @@ const WINDOWS = [
 ];
 const MOST_STEPS = 20;
 const MOST_OFFERED = 8;
+const MOST_EVENTS = 4;
 const MOST_SUGGESTIONS = 200;
 
 /** Returns the pages and events that can be steps. */
-function candidates(cards, stepDimensions) {
-  const found = [];
-  for (const name of stepDimensions) {
+function candidates(cards, dimensions) {
+  return dimensions.map((name) => {
     const card = cards.find(({ dimension, look }) => dimension === name && look === "bars");
-    found.push((card?.rows ?? []).map(({ key }) => key).filter((key) => key && key !== "~"));
-  }
-  return found;
+    return (card?.rows ?? []).map(({ key }) => key).filter((key) => key && key !== MISSING);
+  });
 }
 
 /** @param {{width: string, address: any, site: any, parameters: import("../address.js").Pairs, cards: any[]}} props */
@@ -32,7 +32,7 @@ export function FunnelBuilder({ width, address, site, parameters, cards }) {
   const [typed, setTyped] = useState("");
   const steps = pairs.filter(([name]) => name === "step").map(([, value]) => value);
   const within = valueOf(pairs, "within") || "1d";
-  const [pages, events] = candidates(cards, ["page", "name"]);
+  const [pages, events] = candidates(cards, ["page", "event"]);
   const put = (next) => go(link(view, [...without(pairs, ["step"]), ...next.map((step) => ["step", step])]));
   const add = (step) => step && steps.length < MOST_STEPS && put([...steps, step]);
   const submit = (event) => {
@@ -48,8 +48,8 @@ export function FunnelBuilder({ width, address, site, parameters, cards }) {
   const path = steps.length > 1 ? `api/cards/funnel${query(sent)}` : "";
   const answer = useAnswer(path, site?.batch);
   const card = path ? answer.data : null;
-  const offered = [...(pages ?? []).slice(0, MOST_OFFERED), ...(events ?? []).slice(0, 4)];
-  const all = [...(pages ?? []), ...(events ?? [])].slice(0, MOST_SUGGESTIONS);
+  const offered = [...pages.slice(0, MOST_OFFERED), ...events.slice(0, MOST_EVENTS)];
+  const all = [...pages, ...events].slice(0, MOST_SUGGESTIONS);
   return html`<section class=${`card builder ${width}`} data-card="builder">
     <div class="head">
       <h2>Your funnel</h2>

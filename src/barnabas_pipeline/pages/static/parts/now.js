@@ -101,7 +101,7 @@ function Minutes({ minutes, noun }) {
         <i style=${{ "--share": `${(100 * hits) / most}%` }}
           ><u style=${{ "--share": hits ? `${(100 * Math.min(hits, errors)) / hits}%` : "0%" }}></u
         ></i>
-        <span>${index % 5 === 4 || minutes.length < 8 ? words.minute(at) : ""}</span>
+        <span>${index % 10 === 9 ? words.minute(at) : index % 5 === 4 ? html`<span class="roomy">${words.minute(at)}</span>` : ""}</span>
       </div>`,
     )}
   </div>`;

@@ -66,7 +66,7 @@ export function Overview({ address, site, parameters }) {
 export function Matching({ count, kind, took, isLoading }) {
   return html`<p class="matching" role="status" aria-live="polite">
     <b>${countedRows(count, kind)}</b> ${count === 1 ? "matches" : "match"}
-    <span aria-hidden="true"> · ${isLoading ? "loading …" : took == null ? "" : `${format.number(took)} ms`}</span>
+    <span aria-hidden="true">${isLoading ? " · loading …" : took == null ? "" : ` · ${format.number(took)} ms`}</span>
   </p>`;
 }
 

@@ -21,7 +21,7 @@ export function Rows({ address, site, parameters }) {
   const file = query(without(sent, ["before", "limit"]));
   const select = (begin, end) =>
     go(link("rows", withValues(pairs, { ...bounds(begin, end), period: "", before: "" })));
-  return html`<div class="filters">
+  return html`<div class="filters search">
       ${site?.has_search && html`<${Words} pairs=${pairs} />`}
       <a class="button" href=${`api/rows.csv${file}`} download>CSV of all matching rows</a>
     </div>
@@ -30,7 +30,7 @@ export function Rows({ address, site, parameters }) {
       ? html`<${Matching} count=${data.matching} kind=${site?.kind} isLoading=${isLoading} />
           <div class="figures" data-loading=${isLoading ? "" : undefined} aria-busy=${isLoading ? "true" : "false"}>
             ${data.over_time?.series.length &&
-            html`<section class="card">
+            html`<section class="card over-time">
               <${Timeline} timeline=${data.over_time} title="Matching rows" height=${150} onSelect=${select} />
             </section>`}
             <section class="card list">

@@ -130,6 +130,7 @@ function optionsFor(place, { timeline, height, setPointed, select }) {
     ms: 1,
     tzDate: (at) => uPlot.tzDate(new Date(at), "UTC"),
     legend: { show: false },
+    padding: [8, 26, 0, 0],
     cursor: {
       y: false,
       points: { show: false },

@@ -6,13 +6,16 @@ page lists more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
 
 from barnabas.counted import counted
+from barnabas_formats.format import RAW
 from barnabas_pipeline.logs import phrases
 from barnabas_pipeline.logs.figures import Figures
 from barnabas_pipeline.logs.incidents import Incident
+from barnabas_pipeline.logs.logins import SSHD
 from barnabas_pipeline.page.attention import MOST, Concern, usual
 from barnabas_pipeline.page.words import percent
 from barnabas_pipeline.rejections import are_many, examples
@@ -24,8 +27,32 @@ FORMATS: Final = "Formats found"
 DEAD_LETTERS: Final = "Dead letters"
 
 
+class Lines(NamedTuple):
+    """Describes the entries that show a concern. A missing property does not matter."""
+
+    since: datetime | None = None
+    until: datetime | None = None  # excluded
+    templates: Sequence[str] = ()
+    components: Sequence[str] = ()
+    formats: Sequence[str] = ()
+    word: str = ""
+    """A text that occurs in all of these entries."""
+
+
+class Found(NamedTuple):
+    """A concern, and the entries that show it, or None if it has no entries."""
+
+    concern: Concern
+    lines: Lines | None = None
+
+
 def concerns(figures: Figures) -> list[Concern]:
     """Return what needs attention, the most urgent first."""
+    return [each.concern for each in found_concerns(figures)]
+
+
+def found_concerns(figures: Figures) -> list[Found]:
+    """Return what needs attention, and where it can be seen, the most urgent first."""
     return [
         *_break_ins(figures),
         *_rejected(figures),
@@ -35,30 +62,36 @@ def concerns(figures: Figures) -> list[Concern]:
     ]
 
 
-def _break_ins(figures: Figures) -> Iterator[Concern]:
+def _break_ins(figures: Figures) -> Iterator[Found]:
     entered = [each for each in figures.intruders if each.entered_as]
     for each in entered[:MOST]:
         where = f" on {', '.join(each.hosts)}" if each.hosts else ""
-        yield Concern(
+        concern = Concern(
             f"Break-in{where}: {each.address} logged in as {', '.join(each.entered_as)}",
             f"after {counted(each.failures, 'failed login')},"
             f" {phrases.between(each.first, each.last)}",
             GUESSING,
             is_urgent=True,
         )
+        components = [row.component for row in figures.components if row.component.startswith(SSHD)]
+        # Of a masked address, only the network occurs in the entries.
+        word = each.address.removesuffix("x")
+        yield Found(
+            concern, Lines(since=each.first, components=[*dict.fromkeys(components)], word=word)
+        )
     if len(entered) > MOST:
         more = counted(len(entered) - MOST, "more address", "more addresses")
-        yield Concern(f"Break-ins from {more}", "", GUESSING, is_urgent=True)
+        yield Found(Concern(f"Break-ins from {more}", "", GUESSING, is_urgent=True))
 
 
-def _rejected(figures: Figures) -> Iterator[Concern]:
+def _rejected(figures: Figures) -> Iterator[Found]:
     rejected, letters = figures.accounts.dead_letters, figures.dead_letters
     if not letters:
         return
     of = figures.accounts.valid + rejected
     many = are_many(rejected, of)
     share = f"{percent(rejected, of)} of the records" if many else counted(rejected, "record")
-    yield Concern(
+    concern = Concern(
         f"{share} {'was' if rejected == 1 and not many else 'were'} rejected",
         f"{rejected:,} of {of:,} are not included in the figures below, because they cannot be"
         " parsed",
@@ -67,9 +100,10 @@ def _rejected(figures: Figures) -> Iterator[Concern]:
         reasons=[(each.reason, each.lines) for each in letters[:MOST]],
         examples=[(place, text) for _, place, text in examples(letters)],
     )
+    yield Found(concern)
 
 
-def _raw(figures: Figures) -> Iterator[Concern]:
+def _raw(figures: Figures) -> Iterator[Found]:
     raw = figures.raw_lines
     if not raw:
         return
@@ -79,7 +113,7 @@ def _raw(figures: Figures) -> Iterator[Concern]:
         if many
         else f"{counted(raw, 'entry', 'entries')} {'matches' if raw == 1 else 'match'}"
     )
-    yield Concern(
+    concern = Concern(
         f"{share} no known format",
         f"{raw:,} of {figures.lines:,} are kept unchanged, without a level, a component and a"
         " time of their own; describe them with a pattern in a formats file",
@@ -87,9 +121,10 @@ def _raw(figures: Figures) -> Iterator[Concern]:
         is_urgent=many,
         examples=figures.raw_samples[:MOST],
     )
+    yield Found(concern, Lines(formats=[RAW]))
 
 
-def _bursts(figures: Figures) -> Iterator[Concern]:
+def _bursts(figures: Figures) -> Iterator[Found]:
     by_template: dict[str, list[Incident]] = {}
     for each in figures.incidents:
         by_template.setdefault(each.bursts[0].template, []).append(each)
@@ -99,27 +134,34 @@ def _bursts(figures: Figures) -> Iterator[Concern]:
         worst = group[0]  # the burst with the greatest excess
         lines = counted(sum(each.lines for each in group), "entry", "entries")
         when = f"{phrases.between(worst.begin, worst.end)} in {worst.format}, {usual_of(worst)}"
-        yield Concern(
+        concern = Concern(
             f"Burst of {lines}" if len(group) == 1 else f"{len(group):,} bursts of {lines} in all",
             when if len(group) == 1 else f"the largest {when}",
             BURSTS,
             examples=[("", phrases.short(figures.texts[worst.bursts[0].template]))],
         )
+        yield Found(concern, _lines_of(worst))
     if more := sum(map(len, groups[MOST:])):
-        yield Concern(f"{counted(more, 'more burst')}", "", BURSTS)
+        yield Found(Concern(f"{counted(more, 'more burst')}", "", BURSTS))
 
 
-def _silences(figures: Figures) -> Iterator[Concern]:
+def _lines_of(incident: Incident) -> Lines:
+    templates = dict.fromkeys(each.template for each in incident.bursts)
+    return Lines(incident.begin, incident.end, [*templates])
+
+
+def _silences(figures: Figures) -> Iterator[Found]:
     for each in figures.silences[:MOST]:
-        yield Concern(
+        concern = Concern(
             f"{each.component} fell silent",
             f"{phrases.long(each.silent)} before the end of its log ({each.format}): its last entry"
             f" is from {phrases.when(each.last)}",
             SILENCES,
         )
+        yield Found(concern, Lines(components=[each.component], formats=[each.format]))
     if len(figures.silences) > MOST:
         more = counted(len(figures.silences) - MOST, "more component")
-        yield Concern(f"{more} fell silent", "", SILENCES)
+        yield Found(Concern(f"{more} fell silent", "", SILENCES))
 
 
 def usual_of(incident: Incident) -> str:

@@ -15,6 +15,10 @@ import polars as pl
 ACCEPTED: Final = "accepted"
 FAILED: Final = "failed"
 REFUSED: Final = "refused"
+SSHD: Final = "sshd"
+"""How the names of the components begin that report logins. They include `sshd-session`, used since
+OpenSSH 9.8, and `sshd(pam_unix)` on older systems.
+"""
 
 # The last " from " counts, because the user name comes from the client and may contain blanks.
 _SSHD: Final = (
@@ -30,8 +34,7 @@ _PAM: Final = (
 def logins(entries: pl.DataFrame) -> pl.DataFrame:
     """Return the attempts in these entries, which must have `hour`, `first`, `last` and `day`,
     added up in schema `LOGINS`."""
-    # Includes `sshd-session`, used since OpenSSH 9.8, and `sshd(pam_unix)` on older systems.
-    ours = entries.filter(pl.col("component").str.starts_with("sshd"))
+    ours = entries.filter(pl.col("component").str.starts_with(SSHD))
     found = ours.select(
         "hour",
         "first",

@@ -6,7 +6,7 @@ The page then shows a dash.
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 Kind = Literal["events", "access", "logs"]
 """Events of pages and apps, lines of an access log, or lines of system logs."""
@@ -142,6 +142,13 @@ class Rows(TypedDict):
     next: str
     """The cursor of the next page of rows, or "" after the last one."""
     over_time: Timeline | None
+    ids: NotRequired[list[str]]
+    """For each row, a text with which `/api/rows?row=ID` answers this row alone, with its whole
+    texts."""
+    searched_from: NotRequired[int | None]
+    """How far back a search got in the time that a request may take, or None if it got to its end.
+    The same request continues the search. Until then, `matching` and `over_time` count what has
+    been found so far, and only rows after this time are listed."""
 
 
 class Moment(TypedDict):

@@ -8,6 +8,7 @@ import io
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from typing import Final, TypeVar
 
 from starlette.requests import Request
@@ -108,8 +109,9 @@ class PagesApi:
 
 
 async def _sent(now: NowFeed) -> AsyncGenerator[Sent | None, None]:
-    async for each in now.watch():
-        yield None if each is None else Sent(each)
+    async with aclosing(now.watch()) as found:
+        async for each in found:
+            yield None if each is None else Sent(each)
 
 
 def _filters(request: Request, model: Model) -> Filters:

@@ -184,10 +184,17 @@ class Now(TypedDict):
     """Visitors of the last five minutes, or None for system logs."""
     hits: int
     errors: int
+    rejected: int
+    """Records that could not be parsed."""
+    older: int
+    """Records that arrived in this half hour, but are older by their own time. They are not hits of
+    this half hour."""
     minutes: list[Moment]
     lists: list[Leaders]
     problem: str
     """Why nothing can be read, or ""."""
+    note: str
+    """Why the figures are not complete, or ""."""
 
 
 class Problem(TypedDict):

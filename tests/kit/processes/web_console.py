@@ -7,9 +7,10 @@ import json
 import select
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.kit.processes.command_line import COMMAND, with_settings
@@ -114,16 +115,28 @@ def _events(response: http.client.HTTPResponse) -> Iterator[Any]:
 def web_console(servers: str, *words: str) -> Iterator[WebConsole]:
     """Run a console on a free port until the end of the block."""
     line = with_settings(["console", "--port", "0", *words])
+    with _served([*line, "--bootstrap-server", servers]) as running:
+        yield running
+
+
+@contextmanager
+def pages_server(out: Path, *words: str) -> Iterator[WebConsole]:
+    """Run `barnabas pages serve` on a free port until the end of the block."""
+    with _served(["pages", "serve", str(out), "--port", "0", *words]) as running:
+        yield running
+
+
+@contextmanager
+def _served(line: Sequence[str]) -> Iterator[WebConsole]:
     with subprocess.Popen(
-        [COMMAND, *line, "--bootstrap-server", servers],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [COMMAND, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         try:
             assert process.stdout is not None and process.stderr is not None
             readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
             ready = process.stdout.readline().decode() if readable else ""
-            assert ready.startswith("barnabas console ready on http://"), process.stderr.read()
+            begin = f"barnabas {line[0]} ready on http://"
+            assert ready.startswith(begin), process.stderr.read()
             yield WebConsole(process, int(ready.rstrip().rstrip("/").rpartition(":")[2]))
         finally:
             process.kill()

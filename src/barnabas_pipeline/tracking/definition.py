@@ -4,27 +4,27 @@
     driver   valid events ─▶ each id once, also across batches ─▶ rows and counts
 
 A tracker repeats an event until it is acknowledged, and the server recognises most repetitions, but
-not all of them. Only the table knows every id, and only the driver sees all tasks' events. A
-repetition has the same id and the same time as the first attempt. An event with a stored id but a
-different time counts as a repetition only if the stored event is within the batch's time span.
+not all of them. Only the table knows every id, and only the driver sees all tasks' events. An event
+repeats another one if it has the same id, whatever its time and its other fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline import places
-from barnabas_pipeline.arrow import scan, to_frame, to_table
+from barnabas_pipeline.arrow import to_frame, to_table
 from barnabas_pipeline.instants import utc
 from barnabas_pipeline.layout import Layout
 from barnabas_pipeline.places import Positions, locate, mark_sent_twice
-from barnabas_pipeline.schemas import FILES, TIME
+from barnabas_pipeline.schemas import FILES
 from barnabas_pipeline.tracking.counts import count_events, count_repeated, merge
 from barnabas_pipeline.tracking.envelope import parse_events
+from barnabas_pipeline.tracking.known_ids import KnownIds
 from barnabas_pipeline.tracking.schemas import EVENTS, GROWING, MERGED
 from barnabas_pipeline.view import View
 from barnabas_pipeline.work import Outcome, Part
@@ -33,10 +33,13 @@ _ORDER: Final = ("partition", "offset")
 
 
 class TrackingWork:
-    """Implements `work.Work`. `before` is the state before the batch."""
+    """Implements `work.Work`. `before` is the state before the batch, and `known` the ids that it
+    contains.
+    """
 
-    def __init__(self, before: View | None = None) -> None:
+    def __init__(self, before: View | None = None, known: KnownIds | None = None) -> None:
         self._before = before
+        self._known = known
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The tasks receive a copy, and do not need the tables.
@@ -59,12 +62,14 @@ class TrackingWork:
             return found
         # The result must not depend on the distribution of the records over tasks.
         events = to_frame(found.left).sort(*_ORDER)
-        is_first = pl.col("id").is_first_distinct() & ~pl.col("id").is_in(
-            self._known(events).implode()
-        )
+        known = KnownIds() if self._known is None else self._known
+        dataset = None if self._before is None else self._before.dataset("events")
+        stored = known.stored(dataset, events)
+        is_first = pl.col("id").is_first_distinct() & ~pl.col("id").is_in(stored.implode())
         marked = events.with_columns(is_first.alias("_first"))
         once = marked.filter("_first").drop("_first")
         repeated = marked.filter(~pl.col("_first"))
+        known.add(once["id"])
         micros = [pl.col(name).dt.epoch("us").alias(f"{name}_us") for name in ("time", "received")]
         parts = {**found.parts, **count_events(once.with_columns(micros))}
         for name, more in (
@@ -76,35 +81,21 @@ class TrackingWork:
             rows={**found.rows, "events": to_table(once, EVENTS)}, parts=parts, left=None
         )
 
-    def _known(self, events: pl.DataFrame) -> pl.Series:
-        """Return the ids of these events that earlier batches have already stored."""
-        import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-        dataset = None if self._before is None else self._before.dataset("events")
-        if dataset is None:
-            return pl.Series([], dtype=pl.String)
-        ids = events["id"].unique()
-        # Because of the times, only files that contain such times are read.
-        times = [pa.scalar(at, TIME) for at in (events["time"].min(), events["time"].max())]
-        condition = (
-            (pc.field("time") >= times[0])
-            & (pc.field("time") <= times[1])
-            & pc.field("id").isin(ids.to_arrow(compat_level=pl.CompatLevel.oldest()))
-        )
-        return scan(dataset, EVENTS, ["id"], condition)["id"]
-
-
-class Tracking(NamedTuple):
+class Tracking:
     """Implements `work.Definition`."""
 
-    name: str = "events"
+    name = "events"
+
+    def __init__(self) -> None:
+        self._known = KnownIds()
 
     @property
     def layout(self) -> Layout:
         return TRACKING
 
     def work(self, before: View | None) -> TrackingWork:
-        return TrackingWork(before)
+        return TrackingWork(before, self._known)
 
 
 def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:

@@ -50,8 +50,11 @@ def records(events: Iterable[object], partitions: int = 2, first: int = 0) -> pa
     )
 
 
-def take(directory: Path, batch: int, rows: pa.Table) -> Snapshot:
-    """Take a batch into the tables in `directory`, and return their state."""
-    query = Query("q", Tracking(), Tables(directory, TRACKING), send_nothing)
+def take(directory: Path, batch: int, rows: pa.Table, tracking: Tracking | None = None) -> Snapshot:
+    """Take a batch into the tables in `directory`, and return their state.
+
+    `tracking`: that of the process, which a restart replaces.
+    """
+    query = Query("q", tracking or Tracking(), Tables(directory, TRACKING), send_nothing)
     query.take(batch, lambda one_pass: in_tasks(rows, one_pass))
     return Snapshot(directory, TRACKING)

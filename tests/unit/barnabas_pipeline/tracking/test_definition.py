@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.dataset as ds  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from barnabas_pipeline.accounts import Accounts, read_accounts
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tracking.counts import count_events, merge
-from barnabas_pipeline.tracking.definition import TrackingWork, classify
-from barnabas_pipeline.tracking.schemas import MERGED
+from barnabas_pipeline.tracking.definition import Tracking, TrackingWork, classify
+from barnabas_pipeline.tracking.known_ids import KnownIds
+from barnabas_pipeline.tracking.schemas import EVENTS, MERGED
 from tests.kit.effort import examples
 from tests.kit.pipeline.event_records import DAY_MS, MINUTE_MS, MONDAY_MS, event, records, take
 
@@ -33,6 +37,54 @@ def test_bt_1_an_id_counts_once(tmp_path: Path) -> None:
     assert read_accounts(second)[0] == Accounts(7, 3, 0, 4)
     assert second.frame("pages")["views"].sum() == 3
     assert second.frame("arrivals").select("events", "late", "repeated").rows() == [(3, 0, 4)]
+
+
+def test_bt_1_an_id_that_is_repeated_with_another_time_counts_once(tmp_path: Path) -> None:
+    """BT-1: also if the job was restarted in between, or goes on in the same process."""
+    tracking = Tracking()
+    take(tmp_path, 0, records([event("a"), event("b")]), tracking)
+    other = event("a", MONDAY_MS + 20 * DAY_MS, received=MONDAY_MS + 20 * DAY_MS)
+    found = take(tmp_path, 1, records([other, event("c")], first=10), tracking)
+    assert sorted(found.frame("events")["id"]) == ["0000000a", "0000000b", "0000000c"]
+
+    late = event("c", MONDAY_MS - 9 * DAY_MS, received=MONDAY_MS)
+    for number, again in enumerate((tracking, Tracking())):
+        rows = records([late, other], first=20 + 10 * number)
+        found = take(tmp_path, 2 + number, rows, again)
+        assert sorted(found.frame("events")["id"]) == ["0000000a", "0000000b", "0000000c"]
+    assert read_accounts(found)[0] == Accounts(8, 3, 0, 5)
+
+
+def test_ids_of_a_batch_that_failed_are_not_known() -> None:
+    """Only the table decides which ids are stored."""
+    known = KnownIds()
+    schema = {"id": pl.String, "time": pl.Datetime("us", "UTC")}
+    batch = pl.DataFrame([("a", datetime(2026, 3, 2, tzinfo=UTC))], schema, orient="row")
+    assert known.stored(None, batch).to_list() == []
+    known.add(batch["id"])
+    table = ds.dataset(EVENTS.empty_table())
+    assert known.stored(table, batch).to_list() == []
+
+
+@given(st.lists(st.lists(st.integers(0, 600), max_size=30), max_size=40))
+def test_at_least_half_of_the_newest_ids_are_remembered(batches: list[list[int]]) -> None:
+    """Of those that the limit allows; the oldest are forgotten together."""
+    known = KnownIds(most=200)
+    for batch in batches:
+        known.add(pl.Series([str(each) for each in batch], dtype=pl.String))
+    newest: list[str] = []
+    for batch in reversed(batches):
+        if len(newest) + len(batch) > 100:
+            break
+        newest += map(str, batch)
+    assume(newest)
+    ids = pl.Series(newest, dtype=pl.String)
+    rows = {"id": ids, "time": [datetime(2026, 3, 2, tzinfo=UTC)] * len(ids)}
+    stored = pa.table(
+        {name: rows[name] if name in rows else [None] * len(ids) for name in EVENTS.names}
+    ).cast(EVENTS)
+    later = pl.DataFrame(rows).with_columns(pl.col("time") + timedelta(days=1))
+    assert set(known.stored(ds.dataset(stored), later)) == set(newest)
 
 
 def test_bt_3_a_batch_that_is_taken_again_changes_nothing(tmp_path: Path) -> None:

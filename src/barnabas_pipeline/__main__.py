@@ -284,13 +284,16 @@ def _application(given: argparse.Namespace) -> Application:
 
 
 def _events(given: argparse.Namespace) -> Application:
+    from barnabas_pipeline.tracking.access_hits import visitors_key
     from barnabas_pipeline.tracking.application import tracked_events
     from barnabas_pipeline.tracking.funnels import parse_funnel
 
     for option in ("formats", "zone", "encoding", "alerts"):
         if getattr(given, option, None) is not None:
             raise ConfigError(f"--{option} is not for --pipeline events")
-    return tracked_events([*map(parse_funnel, given.funnel)])
+    funnels = [*map(parse_funnel, given.funnel)]
+    key = visitors_key(given.out) if given.command == "run" else b""
+    return tracked_events(funnels, key)
 
 
 def _encoding(given: argparse.Namespace) -> str | None:

@@ -6,6 +6,7 @@
     report.html    the page                    spark.log    the log of Spark's Java side
     lock           held while a run uses the directory
     cluster.id     replaces broker/ if the lines are sent to a cluster: the cluster's id
+    visitors.key   the secret with which visitors are hashed, for events only
 
 These files must be kept together: without the checkpoint, for example, all lines in the broker's
 log would be counted again.

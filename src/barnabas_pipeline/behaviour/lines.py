@@ -38,6 +38,14 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
     highest positions in earlier records.
     """
     lines = mark_sent_twice(locate(records), seen)
+    return pl.concat([lines, parse_hits(lines, formats)], how="horizontal")
+
+
+def parse_hits(lines: pl.DataFrame, formats: Sequence[Format] = ()) -> pl.DataFrame:
+    """Return the fields, `robot`, `page_view` and `reason` of every line.
+
+    `lines`: the columns of `locate`.
+    """
     fields = parse_lines(lines["value"], lines["cut"], formats, lines["columns"])
     page_view = (
         (pl.col("method") == "GET")
@@ -52,8 +60,12 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
     )
     has_agent = is_agentless.fill_null(False).not_()
     robots = are_robots(fields["agent"])
-    return pl.concat([lines, fields], how="horizontal").with_columns(
-        page_view.fill_null(False).alias("page_view"), (robots & has_agent).alias("robot")
+    return (
+        fields.with_columns(lines["columns"])
+        .with_columns(
+            page_view.fill_null(False).alias("page_view"), (robots & has_agent).alias("robot")
+        )
+        .drop("columns")
     )
 
 

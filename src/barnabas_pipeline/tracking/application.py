@@ -13,10 +13,13 @@ from barnabas_pipeline.tracking.generator import write_events
 from barnabas_pipeline.tracking.report import write_page
 
 
-def tracked_events(funnels: Sequence[Funnel] = ()) -> Application:
-    """Return the pipeline. Its input is a file with one event per line, as JSON."""
+def tracked_events(funnels: Sequence[Funnel] = (), key: bytes = b"") -> Application:
+    """Return the pipeline. Its input is a file with one event per line, as JSON, or an access log.
+
+    `key`: the secret with which the visitors of access logs are hashed.
+    """
     return Application(
-        definition=Tracking(),
+        definition=Tracking(key),
         title="barnabas tracking",
         topic="events",
         partitions=3,
@@ -26,5 +29,6 @@ def tracked_events(funnels: Sequence[Funnel] = ()) -> Application:
         collecting=collecting_lines,
         write_report=partial(write_page, funnels=funnels),
         counted="events",
-        expected="events as `barnabas track serve` stores them are expected; see docs/tracking.md",
+        expected="events as `barnabas track serve` stores them, or lines of an access log, are "
+        "expected; see docs/tracking.md",
     )

@@ -3,6 +3,8 @@
     tasks    records ─▶ events, dead letters ─▶ valid events are left to the driver
     driver   valid events ─▶ each id once, also across batches ─▶ rows and counts
 
+A record is an event as JSON or a line of an access log, whose page views and errors become events.
+
 A tracker repeats an event until it is acknowledged, and the server recognises most repetitions, but
 not all of them. Only the table knows every id, and only the driver sees all tasks' events. An event
 repeats another one if it has the same id, whatever its time and its other fields.
@@ -22,6 +24,7 @@ from barnabas_pipeline.instants import utc
 from barnabas_pipeline.layout import Layout
 from barnabas_pipeline.places import Positions, locate, mark_sent_twice
 from barnabas_pipeline.schemas import FILES
+from barnabas_pipeline.tracking.access_hits import access_events
 from barnabas_pipeline.tracking.counts import count_events, count_repeated, merge
 from barnabas_pipeline.tracking.envelope import parse_events
 from barnabas_pipeline.tracking.known_ids import KnownIds
@@ -34,20 +37,23 @@ _ORDER: Final = ("partition", "offset")
 
 class TrackingWork:
     """Implements `work.Work`. `before` is the state before the batch, and `known` the ids that it
-    contains.
+    contains. `key` is the secret with which the visitors of access logs are hashed.
     """
 
-    def __init__(self, before: View | None = None, known: KnownIds | None = None) -> None:
+    def __init__(
+        self, key: bytes = b"", before: View | None = None, known: KnownIds | None = None
+    ) -> None:
+        self._key = key
         self._before = before
         self._known = known
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The tasks receive a copy, and do not need the tables.
-        return TrackingWork, ()
+        return TrackingWork, (self._key,)
 
     def part(self, records: pa.Table, seen: Positions) -> Part:
-        events = classify(records, seen)
-        is_good = ~pl.col("twice") & pl.col("reason").is_null()
+        events = classify(records, seen, self._key)
+        is_good = ~pl.col("twice") & pl.col("name").is_not_null()
         good = events.filter(is_good).with_columns(
             utc(pl.col("time_us")).alias("time"), utc(pl.col("received_us")).alias("received")
         )
@@ -83,11 +89,14 @@ class TrackingWork:
 
 
 class Tracking:
-    """Implements `work.Definition`."""
+    """Implements `work.Definition`. `key` is the secret with which the visitors of access logs are
+    hashed.
+    """
 
     name = "events"
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes = b"") -> None:
+        self._key = key
         self._known = KnownIds()
 
     @property
@@ -95,16 +104,28 @@ class Tracking:
         return TRACKING
 
     def work(self, before: View | None) -> TrackingWork:
-        return TrackingWork(before, self._known)
+        return TrackingWork(self._key, before, self._known)
 
 
-def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
-    """Return a row for each record, with its place, its fields, `reason` and `twice`."""
+def classify(records: pa.Table, seen: Positions, key: bytes = b"") -> pl.DataFrame:
+    """Return a row for each record, with its place, its fields, `reason` and `twice`.
+
+    `key`: the secret with which the visitors of access logs are hashed.
+    """
     lines = mark_sent_twice(locate(records), seen)
     stored = pl.Series(records["timestamp"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()))
-    return pl.concat(
-        [lines.drop("value", "columns"), parse_events(lines["value"], stored)], how="horizontal"
-    )
+    fields = parse_events(lines["value"], stored)
+    # What is not an object cannot be an event, so it may be a line of an access log.
+    is_line = ~lines["value"].bin.starts_with(b"{") & ~lines["twice"]
+    if is_line.any():
+        hits = access_events(lines.filter(is_line), key)
+        is_known = hits["reason"].is_null() | lines.filter(is_line)["file"].is_not_null()
+        places = is_line.arg_true().filter(is_known)
+        fields = fields.with_row_index("_row")
+        others = fields.filter(~pl.col("_row").is_in(places.implode()))
+        found = hits.filter(is_known).with_columns(places.cast(pl.UInt32).alias("_row"))
+        fields = pl.concat([others, found.select(fields.columns)]).sort("_row").drop("_row")
+    return pl.concat([lines.drop("value", "columns"), fields], how="horizontal")
 
 
 def _correction(events: pl.DataFrame) -> pl.DataFrame:

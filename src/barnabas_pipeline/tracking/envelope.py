@@ -6,6 +6,7 @@ therefore checked again with the server's own rules, relative to the time at whi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -47,6 +48,7 @@ _ADDED: Final = ("received", "bot", "private", "network")
 
 _MOST_BYTES: Final = 64 << 10
 _MOST_MS: Final = 253_402_300_799_000  # the end of the year 9999
+_MOST_FIELDS: Final = 100  # of a query
 _WEB: Final = ("http", "https")
 _SLASHES: Final = re.compile("/{2,}")
 
@@ -92,7 +94,7 @@ def _fields(value: bytes | None, stored_ms: int) -> dict[str, Any]:
         "session": event.get("session"),
         **address,
         "campaign": address.get("campaign") or event.get("campaign") or None,
-        "referrer": _referrer(event.get("referrer"), address.get("host")),
+        "referrer": referring_host(event.get("referrer"), address.get("host")),
         "screen": event.get("screen"),
         "language": event.get("language"),
         **_properties(event.get("properties")),
@@ -111,17 +113,31 @@ def _address(url: str | None) -> dict[str, Any]:
         return {}
     # In app://shop/basket, "shop" names the app.
     host = host_of(url) if parts.scheme in _WEB else parts.netloc
-    marks = parse_qs(parts.query, max_num_fields=100) if "utm_" in parts.query else {}
     return {
         "host": host or None,
-        # Servers usually treat /basket// like /basket/.
-        "path": _SLASHES.sub("/", parts.path) or "/",
+        "path": tidy_path(parts.path),
         "query": parts.query or None,
-        **{name: marks.get(f"utm_{name}", [None])[0] for name in ("source", "medium", "campaign")},
+        **parts_of_query(parts.query),
     }
 
 
-def _referrer(url: str | None, host: str | None) -> str | None:
+def tidy_path(path: str | None) -> str:
+    """Return a path without repeated slashes: servers usually treat /basket// like /basket/."""
+    return _SLASHES.sub("/", path or "") or "/"
+
+
+def parts_of_query(query: str) -> dict[str, str | None]:
+    """Return the source, the medium and the campaign in the query of an address."""
+    marks: Mapping[str, list[str]] = {}
+    if "utm_" in query:
+        with contextlib.suppress(ValueError):  # it has too many fields
+            marks = parse_qs(query, max_num_fields=_MOST_FIELDS)
+    names = ("source", "medium", "campaign")
+    return {name: marks[key][0] if (key := f"utm_{name}") in marks else None for name in names}
+
+
+def referring_host(url: str | None, host: str | None) -> str | None:
+    """Return the host of a referrer, or None if it is the page's own host."""
     found = host_of(url)
     return None if found == host else found
 

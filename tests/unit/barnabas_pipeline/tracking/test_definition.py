@@ -171,7 +171,7 @@ def test_the_parts_of_an_address(tmp_path: Path) -> None:
 
 
 def test_the_tasks_do_not_receive_the_tables() -> None:
-    pickled = pickle.dumps(TrackingWork(Snapshot.__new__(Snapshot)))
+    pickled = pickle.dumps(TrackingWork(b"key", Snapshot.__new__(Snapshot)))
     assert b"Snapshot" not in pickled and isinstance(pickle.loads(pickled), TrackingWork)
 
 

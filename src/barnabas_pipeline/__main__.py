@@ -87,6 +87,14 @@ def _parser() -> argparse.ArgumentParser:
             " 'Order: /basket > /checkout > purchase within 2 h'; may be repeated",
         )
         command.add_argument(
+            "--goal",
+            action="append",
+            default=[],
+            metavar="GOAL",
+            help="a page or an event to count for --pipeline events, such as 'Order: purchase' or"
+            " 'Signed up: /welcome'; may be repeated",
+        )
+        command.add_argument(
             "--formats",
             type=Path,
             metavar="FILE",
@@ -265,8 +273,9 @@ def _report(given: argparse.Namespace, stop: Stop) -> int:
 def _application(given: argparse.Namespace) -> Application:
     if given.pipeline == "events":
         return _events(given)
-    if given.funnel:
-        raise ConfigError("--funnel is for --pipeline events")
+    for option in ("funnel", "goal"):
+        if getattr(given, option):
+            raise ConfigError(f"--{option} is for --pipeline events")
     if given.pipeline == "logs":
         from barnabas_pipeline.logs.application import system_logs
 
@@ -287,13 +296,14 @@ def _events(given: argparse.Namespace) -> Application:
     from barnabas_pipeline.tracking.access_hits import visitors_key
     from barnabas_pipeline.tracking.application import tracked_events
     from barnabas_pipeline.tracking.funnels import parse_funnel
+    from barnabas_pipeline.tracking.goals import parse_goals
 
     for option in ("formats", "zone", "encoding", "alerts"):
         if getattr(given, option, None) is not None:
             raise ConfigError(f"--{option} is not for --pipeline events")
     funnels = [*map(parse_funnel, given.funnel)]
     key = visitors_key(given.out) if given.command == "run" else b""
-    return tracked_events(funnels, key)
+    return tracked_events(funnels, parse_goals(given.goal), key)
 
 
 def _encoding(given: argparse.Namespace) -> str | None:

@@ -23,6 +23,7 @@ from barnabas_pipeline.behaviour.visits import (
     session_figures,
 )
 from barnabas_pipeline.tracking.funnels import Funnel, FunnelFigures, read_funnel
+from barnabas_pipeline.tracking.goals import Goal, GoalFigures, read_goal
 from barnabas_pipeline.tracking.retention import Cohort, cohorts
 from barnabas_pipeline.tracking.schemas import EVENTS
 from barnabas_pipeline.view import View
@@ -83,10 +84,13 @@ class TrackingFigures(NamedTuple):
     next_pages: list[NextPage]
     cohorts: list[Cohort]
     funnels: list[FunnelFigures]
+    goals: list[GoalFigures]
     dead_letters: list[DeadLetters]
 
 
-def read_figures(view: View, funnels: Sequence[Funnel] = ()) -> TrackingFigures:
+def read_figures(
+    view: View, funnels: Sequence[Funnel] = (), goals: Sequence[Goal] = ()
+) -> TrackingFigures:
     """Return the figures from a view's tables. Before the first batch, all figures are zero."""
     accounts, files = read_accounts(view)
     sessions = read_sessions(view)
@@ -96,15 +100,16 @@ def read_figures(view: View, funnels: Sequence[Funnel] = ()) -> TrackingFigures:
     views = pl.col("views") - pl.col("robot_views")
     pages = view.frame("pages").with_columns(views.alias("people_views"))
     devices, arrivals = view.frame("devices"), view.frame("arrivals")
+    people_figures, comparison = session_figures(people), compare(traffic, people)
     return TrackingFigures(
         accounts=accounts,
         files=[(Path(name).name, of_file) for name, of_file in files],
-        people=session_figures(people),
+        people=people_figures,
         returning=people.group_by("client").len().filter(pl.col("len") > 1).height,
         robots=int(traffic["robot_hits"].sum()),
         late=int(arrivals["late"].sum()),
         repeated=int(arrivals["repeated"].sum()),
-        comparison=compare(traffic, people),
+        comparison=comparison,
         timeline=timeline_of(traffic, _as_statuses(traffic)),
         lengths=lengths(people),
         depths=depths(people),
@@ -120,6 +125,7 @@ def read_figures(view: View, funnels: Sequence[Funnel] = ()) -> TrackingFigures:
         next_pages=_next_pages(view),
         cohorts=cohorts(view.frame("visitor_weeks")),
         funnels=[read_funnel(view, funnel) for funnel in funnels],
+        goals=[read_goal(view, goal, people_figures.visitors, comparison) for goal in goals],
         dead_letters=read_dead_letters(view),
     )
 

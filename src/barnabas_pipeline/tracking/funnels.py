@@ -119,7 +119,7 @@ def figures_of(funnel: Funnel, reached: np.ndarray) -> FunnelFigures:
 
 def _hits(view: View, steps: Sequence[str]) -> pl.DataFrame:
     """Return the events on any of the steps in the form that `visits` reads."""
-    rows = scan(view.dataset("events"), EVENTS, _COLUMNS, _condition(steps))
+    rows = scan(view.dataset("events"), EVENTS, _COLUMNS, people_on(steps))
     # An event's step is its name, and a page view's step is its path.
     step = pl.when("page_view").then("path").otherwise("name").alias("path")
     return rows.select(
@@ -132,7 +132,8 @@ def _hits(view: View, steps: Sequence[str]) -> pl.DataFrame:
     ).sort(*_ORDER)
 
 
-def _condition(steps: Sequence[str]) -> Any:
+def people_on(steps: Sequence[str]) -> Any:
+    """Return the condition for people's events on any of these steps."""
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     def is_on(step: str) -> Any:

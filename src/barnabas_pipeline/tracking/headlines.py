@@ -182,6 +182,15 @@ def summary(figures: TrackingFigures) -> list[tuple[str, str]]:
                 f"{counted(figures.late, 'event')} arrived more than 10 min after they happened",
             )
         )
+    for goal in figures.goals:
+        value = f", value {goal.value:,.2f}" if goal.value else ""
+        lines.append(
+            (
+                "goal",
+                f"{goal.goal.title}: {counted(goal.times, 'time')}, by"
+                f" {counted(goal.visitors, 'visitor')} ({words.percent(goal.share)}){value}",
+            )
+        )
     for funnel in figures.funnels:
         steps = " > ".join(f"{step.name} {step.visits:,}" for step in funnel.steps)
         lines.append(("funnel", f"{funnel.funnel.title}: {steps} ({funnel.conversion:.1%})"))

@@ -22,6 +22,7 @@ from barnabas_pipeline.page.pictures import heat_map, histogram, stacked_areas
 from barnabas_pipeline.page.sheets import Sheet
 from barnabas_pipeline.tracking.figures import TrackingFigures, read_figures
 from barnabas_pipeline.tracking.funnels import Funnel
+from barnabas_pipeline.tracking.goals import Goal
 from barnabas_pipeline.tracking.headlines import concerns, headlines, summary
 from barnabas_pipeline.tracking.sheets import sheets
 from barnabas_pipeline.view import View
@@ -30,10 +31,14 @@ _PACKAGE = "barnabas_pipeline.tracking"
 
 
 def write_page(
-    view: View, path: Path, options: PageOptions, funnels: Sequence[Funnel] = ()
+    view: View,
+    path: Path,
+    options: PageOptions,
+    funnels: Sequence[Funnel] = (),
+    goals: Sequence[Goal] = (),
 ) -> Report:
     """Write the page for a view's tables, and return its results."""
-    figures = read_figures(view, funnels)
+    figures = read_figures(view, funnels, goals)
     made = sheets(figures)
     page_sheets.write(path, made, options)
     page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))

@@ -86,6 +86,14 @@ def _behaviour(figures: TrackingFigures) -> Iterator[Sheet]:
         ],
     )
     yield Sheet(
+        "goals",
+        ("goal", "step", "times", "visitors", "share", "value", "last_period", "period_before"),
+        [
+            (each.goal.title, each.goal.step, *each[1:3], round(each.share, 6), *each[4:])
+            for each in figures.goals
+        ],
+    )
+    yield Sheet(
         "retention",
         ("first_week", "weeks_later", "visitors"),
         [

@@ -17,6 +17,7 @@ from barnabas_pipeline.tracking.definition import TRACKING
 from barnabas_pipeline.tracking.figures import read_figures
 from barnabas_pipeline.tracking.funnels import Funnel, parse_funnel
 from barnabas_pipeline.tracking.generator import write_events
+from barnabas_pipeline.tracking.goals import Goal
 from barnabas_pipeline.tracking.report import write_page
 from barnabas_pipeline.tracking.retention import Cohort
 from tests.kit.parsed_page import Page
@@ -87,6 +88,40 @@ def test_bt_4_funnels_retention_and_paths(shop: Snapshot) -> None:
     assert figures.robots == 1
 
 
+def test_bt_4_goals(shop: Snapshot, tmp_path: Path) -> None:
+    """BT-4: computed by hand; robots reach no goal."""
+    goals = [Goal("Order", "purchase"), Goal("Shop", "/shop/*"), Goal("None", "/nowhere")]
+    figures = read_figures(shop, (), goals)
+    assert [each[1:5] for each in figures.goals] == [
+        (2, 2, 2 / 3, 20.0),
+        (3, 3, 1.0, 0.0),
+        (0, 0, 0.0, 0.0),
+    ]
+    assert figures.comparison is not None and figures.comparison.length.days == 7
+    # In the last week, somebody only returned.
+    assert [each[5:] for each in figures.goals] == [(0, 0), (0, 1), (0, 0)]
+    report = write_page(shop, tmp_path / "report.html", OPTIONS, (), goals)
+    assert ("goal", "Order: 2 times, by 2 visitors (67%), value 20.00") in report.summary
+    text = " ".join(Page((tmp_path / "report.html").read_text("utf-8")).text.split())
+    assert "Order 2 visitors, 67%; 0 in the last 7 days, 0 before" in text
+    with (tmp_path / "report-data" / "goals.csv").open(newline="") as file:
+        assert [*csv.reader(file)][1] == [
+            *("Order", "purchase", "2", "2", "0.666667", "20.0", "0", "0")
+        ]
+
+
+def test_bt_4_goals_of_two_periods(tmp_path: Path) -> None:
+    """BT-4: each period has its own number."""
+    events = [
+        event(f"{day}-{number}", MONDAY_MS + day * DAY_MS + number, "purchase")
+        for day, times in enumerate((3, 0, 1, 2))
+        for number in range(times)
+    ]
+    shop = take(tmp_path, 0, records([*events, event("end", MONDAY_MS + 4 * DAY_MS - 1)]))
+    [goal] = read_figures(shop, (), [Goal("Order", "purchase")]).goals
+    assert (goal.times, goal.last, goal.before) == (6, 3, 3)
+
+
 def test_bt_5_the_page_says_it_and_runs_nothing(shop: Snapshot, tmp_path: Path) -> None:
     """BT-5, BT-6: an event with HTML in its fields is text on the page."""
     path = tmp_path / "report.html"
@@ -139,6 +174,10 @@ def test_a_wrong_funnel_says_how_to_write_it_ux_4(text: str) -> None:
         (["--pipeline", "logs", "--funnel", "A: /a > /b"], "--funnel is for --pipeline events"),
         (["--pipeline", "events", "--zone", "UTC"], "--zone is not for --pipeline events"),
         (["--pipeline", "events", "--funnel", "A"], "the title is missing"),
+        (["--goal", "A: a"], "--goal is for --pipeline events"),
+        (["--pipeline", "events", "--goal", "A"], "write it as 'Order: purchase'"),
+        (["--pipeline", "events", "--goal", "A: /a > /b"], "a goal has one step"),
+        (["--pipeline", "events", *["--goal", "A: a"] * 21], "at most 20 goals"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_ux_4(

@@ -34,6 +34,7 @@ from barnabas_track.journal_outbox import JournalOutbox
 _log = logging.getLogger(__name__)
 
 POSITIONS_TOPIC: Final = "barnabas-track-positions"
+BATCH_BYTES: Final = 256 << 10
 _TRANSACTION_BYTES: Final = 1 << 20
 _AGAIN_AFTER_S: Final = 1.0
 _CLOSE_MS: Final = 1_000
@@ -94,6 +95,7 @@ class JournalSender:
             self._servers,
             **self._options,
             transactional_id=f"barnabas-track-{self._journal.name}",
+            batch_size=BATCH_BYTES,
             linger_ms=0,
             transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
         )

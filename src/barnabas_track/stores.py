@@ -13,10 +13,13 @@ from typing import Any, Final, NamedTuple, Protocol
 from barnabas.client.producer.producer import Producer
 from barnabas_track.journal import MOST_BYTES, Journal
 from barnabas_track.journal_outbox import JournalOutbox
-from barnabas_track.journal_sender import JournalSender
+from barnabas_track.journal_sender import BATCH_BYTES, JournalSender
 from barnabas_track.outbox import Outbox, Outgoing
 
 _AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1
+# All requests that arrive within this time share a batch, which costs the server and the brokers
+# much less than a batch for each request.
+_LINGER_MS: Final = 2
 _CLOSE_MS: Final = 5_000
 _DRAIN_S: Final = 5.0
 
@@ -49,6 +52,8 @@ async def open_outbox(brokers: Brokers) -> AsyncIterator[Outbox]:
         **brokers.options,
         acks="all",
         enable_idempotence=True,
+        batch_size=BATCH_BYTES,
+        linger_ms=_LINGER_MS,
         delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS,
     )
     try:

@@ -111,7 +111,7 @@ def _events_in(body: bytes) -> list[Any]:
     if len(body) > MOST_BODY_BYTES:
         raise UnreadableBatch(f"a batch may have at most {MOST_BODY_BYTES:,} bytes")
     try:
-        batch = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        batch = _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError:
         raise UnreadableBatch("the body is not UTF-8") from None
     except RecursionError:
@@ -127,6 +127,9 @@ def _events_in(body: bytes) -> list[Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _as_letter(event: object) -> bytes:

@@ -19,6 +19,7 @@ from barnabas.errors import BarnabasError
 from barnabas.shielded import retrieve_error, shielded
 from barnabas_track.journal import Journal
 from barnabas_track.outbox import MOST_IDS, NotStored, Outgoing
+from barnabas_track.recent_ids import RecentIds
 
 _Result = TypeVar("_Result")
 _MOST_WAITING_BYTES: Final = 32 << 20
@@ -42,11 +43,11 @@ class JournalOutbox:
         self.trouble = ""  # why the last records were not stored
         self.news = asyncio.Event()
         self._journal = journal
-        self._most_ids = most_ids
         # Use a single thread, because only one thread at a time may use the journal.
         self._thread = ThreadPoolExecutor(1, "journal")
-        # Maps each id, the oldest first, to its group, or to None once the record is stored.
-        self._known: dict[str, _Group | None] = dict.fromkeys(journal.known_ids)
+        # Maps each id to its group, or to None once the record is stored.
+        self._known: RecentIds[_Group | None] = RecentIds(most_ids)
+        self._known.update(dict.fromkeys(journal.known_ids))
         journal.known_ids.clear()
         self._next: _Group | None = None
         self._writing: asyncio.Task[None] | None = None
@@ -95,9 +96,7 @@ class JournalOutbox:
             raise NotStored(self.trouble)
         group.records.append(outgoing)
         group.size_bytes += len(outgoing.record.value or b"")
-        if len(self._known) >= self._most_ids:
-            del self._known[next(iter(self._known))]
-        self._known[outgoing.id] = group
+        self._known.remember(outgoing.id, group)
         return group
 
     async def _write(self) -> None:

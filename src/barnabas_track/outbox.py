@@ -17,12 +17,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.producer import Producer
 from barnabas.errors import BarnabasError
+from barnabas_track.recent_ids import RecentIds
 
 MOST_IDS: Final = 200_000
 WAIT_S: Final = 10.0
@@ -50,10 +52,9 @@ class Outbox:
     ) -> None:
         self.trouble = ""  # why the last records were not stored
         self._producer = producer
-        self._most_ids = most_ids
         self._wait_s = wait_s
-        # Maps each id, the oldest first, to its delivery, or to None once the record is stored.
-        self._known: dict[str, Delivery | None] = {}
+        # Maps each id to its delivery, or to None once the record is stored.
+        self._known: RecentIds[Delivery | None] = RecentIds(most_ids)
         # Two requests with the same id must not both find it unknown.
         self._sending = asyncio.Lock()
 
@@ -66,7 +67,10 @@ class Outbox:
             async with asyncio.timeout(self._wait_s):
                 deliveries, known = await self._send(given)
                 for delivery in deliveries:
-                    await delivery
+                    if not delivery.done():
+                        await delivery
+                    elif (error := delivery.exception()) is not None:
+                        raise error
         except TimeoutError:
             self.trouble = f"no acknowledgement within {self._wait_s:g} s"
             raise NotStored(self.trouble) from None
@@ -81,29 +85,35 @@ class Outbox:
         known ids.
         """
         deliveries: list[Delivery] = []
+        new: list[tuple[str, Delivery]] = []
         known = 0
         async with self._sending:
-            for id_, record in given:
-                if id_ in self._known:
-                    known += 1
-                    delivery = self._known[id_]
-                else:
-                    delivery = await self._producer.send_record(record)
-                    self._remember(id_, delivery)
-                if delivery is not None:
-                    deliveries.append(delivery)
+            try:
+                for each in given:
+                    if each.id in self._known:
+                        known += 1
+                        delivery = self._known[each.id]
+                    else:
+                        delivery = await self._producer.send_record(each.record)
+                        self._known.remember(each.id, delivery)
+                        new.append((each.id, delivery))
+                    if delivery is not None:
+                        deliveries.append(delivery)
+            finally:
+                self._watch(new)
         return deliveries, known
 
-    def _remember(self, id_: str, delivery: Delivery) -> None:
-        if len(self._known) >= self._most_ids:
-            del self._known[next(iter(self._known))]
-        self._known[id_] = delivery
-        delivery.add_done_callback(partial(self._on_done, id_))
+    def _watch(self, new: Sequence[tuple[str, Delivery]]) -> None:
+        """Learn the outcomes of new records, with one callback for those that share a batch."""
+        for _, sharing in groupby(new, key=lambda each: each[1].batch):
+            group = list(sharing)
+            group[0][1].add_done_callback(partial(self._on_done, group))
 
-    def _on_done(self, id_: str, delivery: Delivery) -> None:
-        if self._known.get(id_) is not delivery:
-            return  # forgotten in the meantime
-        if delivery.exception() is None:
-            self._known[id_] = None  # releases the batch
-        else:
-            del self._known[id_]  # the next attempt sends the record again
+    def _on_done(self, group: Sequence[tuple[str, Delivery]], _: Delivery) -> None:
+        for id_, delivery in group:
+            if self._known.get(id_) is not delivery:
+                continue  # forgotten in the meantime
+            if delivery.exception() is None:
+                self._known[id_] = None  # releases the batch
+            else:
+                del self._known[id_]  # the next attempt sends the record again

@@ -7,19 +7,22 @@ only in memory and changes daily, so what is remembered here cannot be traced to
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import math
 import secrets
+import socket
 import time
+from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from starlette.requests import Request
+from starlette.types import Scope
 
 MOST_NETWORKS: Final = 50_000
 _DAY_S: Final = 86_400
 _BURST_S: Final = 10
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 8
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+"""The beginning of an IPv6 address that stands for an IPv4 address."""
 
 
 class _Bucket(NamedTuple):
@@ -45,9 +48,10 @@ class RateLimits:
         self._most_networks = most_networks
         self._day = -1
         self._salt = b""
-        self._buckets: dict[bytes, _Bucket] = {}  # the least recently used first
+        # The least recently used bucket is the first one.
+        self._buckets: OrderedDict[bytes, _Bucket] = OrderedDict()
 
-    def wait_s(self, request: Request) -> int:
+    def wait_s(self, scope: Scope) -> int:
         """Count a request. Return 0 if it is allowed, or the number of seconds to wait before
         trying again.
         """
@@ -56,12 +60,12 @@ class RateLimits:
             self._day = day
             self._salt = secrets.token_bytes(_SALT_BYTES)
             self._buckets.clear()
-        address = "" if request.client is None else request.client.host
+        client = scope["client"]
+        address = "" if client is None else client[0]
         if self._trust_forwarded:
-            forwarded = request.headers.getlist("x-forwarded-for")
-            address = ",".join(forwarded).rpartition(",")[2].strip() or address
+            address = _last_forwarded(scope) or address
         network = hashlib.blake2b(
-            network_of(address).encode(), digest_size=_HASH_BYTES, key=self._salt
+            network_of(address), digest_size=_HASH_BYTES, key=self._salt
         ).digest()
         return math.ceil(self._count(network, time.monotonic()))
 
@@ -71,21 +75,27 @@ class RateLimits:
         left = min(most, left + (now_s - at_s) * self._rate)
         is_allowed = left >= 1
         if len(self._buckets) >= self._most_networks:
-            del self._buckets[next(iter(self._buckets))]
+            self._buckets.popitem(last=False)
         self._buckets[network] = _Bucket(left - is_allowed, now_s)
         return 0 if is_allowed else (1 - left) / self._rate
 
 
-def network_of(address: str) -> str:
+def network_of(address: str) -> bytes:
     """Return the network of an address: /24 for IPv4, /48 for IPv6. All invalid addresses share one
     network.
     """
+    plain, _, _ = address.partition("%")  # without the zone of an IPv6 address
     try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return "unknown"
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    bits = 24 if found.version == 4 else 48
-    plain, _, _ = str(found).partition("%")  # without the zone of an IPv6 address
-    return str(ipaddress.ip_network(f"{plain}/{bits}", strict=False))
+        if ":" not in plain:
+            return socket.inet_pton(socket.AF_INET, plain)[:3]
+        found = socket.inet_pton(socket.AF_INET6, plain)
+    except (OSError, ValueError):
+        return b""
+    if found.startswith(_MAPPED):
+        return found[len(_MAPPED) :][:3]
+    return found[:6]
+
+
+def _last_forwarded(scope: Scope) -> str:
+    values = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    return b",".join(values).rpartition(b",")[2].strip().decode("latin-1")

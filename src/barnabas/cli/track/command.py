@@ -117,7 +117,7 @@ def serve(
     from barnabas_collector.listen_address import ListenAddress
 
     try:
-        from barnabas_track import rate_limits, server
+        from barnabas_track import application, rate_limits, server
     except ImportError as error:
         raise ConfigError(f"{error}: {install_line('track')}") from None
     address = ListenAddress(host, port)
@@ -125,7 +125,7 @@ def serve(
     limits = None
     if rate := given["rate"]:
         limits = rate_limits.RateLimits(rate, trust_forwarded=given["trust_forwarded"])
-    endpoint = server.Endpoint(topic, origins, given["directory"], most_bytes, limits)
+    endpoint = application.Endpoint(topic, origins, given["directory"], most_bytes, limits)
     run_client(server.serve(servers, client_options(), endpoint, address, _report), None)
 
 

@@ -136,7 +136,6 @@ def measure(directory: Path, seconds: float, rounds: int, *, has_journal: bool) 
 @contextlib.contextmanager
 def server(broker: BrokerProcess, directory: Path | None) -> Iterator[Tracking]:
     running = Tracking(broker.bootstrap_servers)
-    running.options = ["--rate", "0"]
     if directory is not None:
         running.options += ["--dir", str(directory)]
     running.start()

@@ -7,6 +7,7 @@ only in memory and changes daily, so what is remembered here cannot be traced to
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import secrets
 import socket
@@ -15,6 +16,8 @@ from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from starlette.types import Scope
+
+_log = logging.getLogger(__name__)
 
 MOST_NETWORKS: Final = 50_000
 _DAY_S: Final = 86_400
@@ -37,7 +40,8 @@ class RateLimits:
     up to ten seconds' worth may arrive at once.
 
     `trust_forwarded`: whether to use the last address in X-Forwarded-For, which the nearest proxy
-    has added, as the client's address.
+    has added, as the client's address. Without it, all clients behind a proxy share one limit, so
+    the log then says once what to do.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class RateLimits:
         self._rate = rate
         self._trust_forwarded = trust_forwarded
         self._most_networks = most_networks
+        self._has_warned = trust_forwarded
         self._day = -1
         self._salt = b""
         # The least recently used bucket is the first one.
@@ -67,7 +72,15 @@ class RateLimits:
         network = hashlib.blake2b(
             network_of(address), digest_size=_HASH_BYTES, key=self._salt
         ).digest()
-        return math.ceil(self._count(network, time.monotonic()))
+        wait_s = math.ceil(self._count(network, time.monotonic()))
+        if wait_s and not self._has_warned and _last_forwarded(scope):
+            self._has_warned = True
+            _log.warning(
+                "requests through a proxy were refused, because they share the limit of %g per"
+                " second (--rate): with --trust-forwarded, each network has its own limit",
+                self._rate,
+            )
+        return wait_s
 
     def _count(self, network: bytes, now_s: float) -> float:
         most = max(1.0, self._rate * _BURST_S)

@@ -4,6 +4,7 @@ is in the topic, whoever is killed."""
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections import Counter
@@ -28,6 +29,7 @@ from tests.kit.processes.track_server import (
 )
 from tests.kit.processes.web_console import PATIENCE_S
 
+TOPICS = ("events", "events-rejected", "barnabas-track-positions")
 HTML = "<script>alert(1)</script>"
 
 
@@ -147,6 +149,59 @@ def test_each_network_has_its_own_limit(servers: str) -> None:
         assert (same.status, other.status) == (429, 200)
     finally:
         running.kill()
+
+
+def ask_for_little(server: Tracking, **headers: str) -> int:
+    """Make a request that counts but has no event, and return its status."""
+    return server.ask("/v1/pixel.gif", method="HEAD", **headers).status
+
+
+def test_a_network_has_a_limit_without_an_option(servers: str) -> None:
+    """BT-6: what is accepted from one network is limited, and behind a proxy the log says why."""
+    running = Tracking(servers)
+    running.options = []
+    running.start()
+    forwarded = {"X-Forwarded-For": "192.0.2.77"}
+    try:
+        assert 429 in (ask_for_little(running, **forwarded) for _ in range(20_000))
+        assert running.ask("/healthz").status == 200
+    finally:
+        running.process.terminate()
+        _, errors = running.process.communicate(timeout=PATIENCE_S)
+    assert errors.count("with --trust-forwarded, each network has its own limit") == 1
+    assert "192.0.2.77" not in errors
+
+
+@pytest.mark.parametrize("rate", ["none", "0"])
+def test_the_limit_can_be_switched_off(servers: str, rate: str) -> None:
+    running = Tracking(servers)
+    running.options = ["--rate", rate]
+    running.start()
+    try:
+        assert {ask_for_little(running) for _ in range(2_000)} == {200}
+    finally:
+        running.kill()
+
+
+def test_no_address_is_kept(servers: str, tmp_path: Path) -> None:
+    """BT-6: neither in the topics, nor in the journal, nor in the log."""
+    running = Tracking(servers)
+    running.options = ["--dir", str(tmp_path), "--trust-forwarded", "--rate", "1"]
+    running.start()
+    forwarded = {"X-Forwarded-For": "203.0.113.9, 192.0.2.77", "X-Real-Ip": "192.0.2.77"}
+    try:
+        asked = (running.send(event("!"), event("addressed-event"), **forwarded) for _ in range(50))
+        assert {each.status for each in asked} == {200, 429}
+        running.process.terminate()
+        _, errors = running.process.communicate(timeout=PATIENCE_S)
+    finally:
+        running.kill()
+    assert b"addressed-event" in (written(servers, "addressed-event").value or b"")
+    kept = [repr(each) for topic in TOPICS for each in records(servers, topic)]
+    kept += [repr(path.read_bytes()) for path in tmp_path.iterdir()]
+    assert [
+        each for each in (*kept, errors) if re.search(r"127\.0\.0|192\.0\.2|203\.0", each)
+    ] == []
 
 
 def test_requests_have_limits(server: Tracking) -> None:

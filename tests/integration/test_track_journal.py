@@ -24,7 +24,7 @@ class JournalTracking(Tracking):
 
     def __init__(self, servers: str, directory: Path) -> None:
         super().__init__(servers)
-        self.options = ["--dir", str(directory)]
+        self.options += ["--dir", str(directory)]
 
 
 def committed_ids(servers: str) -> Counter[str]:

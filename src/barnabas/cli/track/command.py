@@ -18,6 +18,13 @@ from barnabas.extras import install_line
 _ORIGIN: Final = re.compile(r"\*|https?://[^/\s]+")
 
 
+class _Rate(click.IntRange):
+    """Reads a number, or 'none', which stands for 0."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(0 if value == "none" else value, param, ctx)
+
+
 @command_group()
 def track() -> None:
     """Receive what visitors of pages and apps do, as events.
@@ -79,11 +86,12 @@ def track() -> None:
 )
 @click.option(
     "--rate",
-    type=click.IntRange(min=0),
-    default=0,
+    type=_Rate(min=0),
+    default=100,
+    show_default=True,
     metavar="COUNT",
-    help="How many requests per second each network (/24 of IPv4, /48 of IPv6) may send. By "
-    "default, there is no limit.",
+    help="How many requests per second each network (/24 of IPv4, /48 of IPv6) may send, with "
+    "bursts of ten times as many. 'none' or 0 stands for no limit.",
 )
 @click.option(
     "--trust-forwarded",

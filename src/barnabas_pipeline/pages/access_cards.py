@@ -10,7 +10,7 @@ import polars as pl
 
 from barnabas_pipeline.behaviour.headlines import DEFINITIONS
 from barnabas_pipeline.page.addresses import mask_addresses, mask_column
-from barnabas_pipeline.pages.access_hits import PEOPLE, read_lines
+from barnabas_pipeline.pages.access_hits import PEOPLE, Known, read_lines
 from barnabas_pipeline.pages.access_tables import missing_pages, response_times
 from barnabas_pipeline.pages.filters import MISSING, Filters
 from barnabas_pipeline.pages.funnel_cards import funnel_card
@@ -20,11 +20,10 @@ from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hit_timeline import timeline
 from barnabas_pipeline.pages.hits import Array
-from barnabas_pipeline.pages.shapes import Cell, Column, Concern, Headline, Timeline
+from barnabas_pipeline.pages.shapes import Cell, Column, Headline, Timeline
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.pages.table_rows import TableRows
 from barnabas_pipeline.pages.visit_cards import hours_of_week, next_pages, visit_lengths
-from barnabas_pipeline.snapshot import Snapshot
 
 _ROW_COLUMNS: Final[list[Column]] = [
     {"label": "Time", "unit": "time"},
@@ -60,10 +59,10 @@ _OF_VISITS: Final = (
 class AccessPages(HitPages):
     """The figures of access logs."""
 
-    def __init__(self, snapshot: Snapshot, options: Options) -> None:
+    def __init__(self, table: TableRows, known: Known, options: Options) -> None:
         self._show = options.show_addresses
-        self.table = TableRows(snapshot.dataset("events"))
-        self.hits = read_lines(self.table, snapshot, _as_they_are if self._show else mask_column)
+        self.table = table
+        self.hits = read_lines(table, known, _as_they_are if self._show else mask_column)
         self.row_columns = _ROW_COLUMNS
         of = self.hits.dimensions
         one: Heads = [("Visits", "count")]
@@ -146,9 +145,6 @@ class AccessPages(HitPages):
             ("errors", "Errors", selection.those(hits.is_error)),
         ]
         return timeline(selection, lines, None if other is None else hits.time_us[other.views])
-
-    def concerns(self) -> list[Concern]:
-        return []
 
     @property
     def table_columns(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -11,7 +11,6 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from barnabas_pipeline.behaviour.rankings import own_host
 from barnabas_pipeline.behaviour.referrers import hosts_of
 from barnabas_pipeline.pages.hit_cards import DIRECT, OWN_SITE
 from barnabas_pipeline.pages.hit_columns import HitColumns, each_text, hashes_of
@@ -28,7 +27,6 @@ from barnabas_pipeline.pages.hits import (
     small,
 )
 from barnabas_pipeline.pages.table_rows import TableRows, flags
-from barnabas_pipeline.snapshot import Snapshot
 
 PEOPLE: Final = "people"
 ROBOTS: Final = "robots"
@@ -42,6 +40,15 @@ _COLUMNS: Final = (
     *("time", "client", "query", "bytes", "referrer", "response_time_us", "robot", "page_view"),
     *("partition", "offset", *_TEXTS),
 )
+
+
+class Known(NamedTuple):
+    """What other tables say about the hits."""
+
+    agents: pl.DataFrame
+    """The table `agents`, which contains the parsed user agents."""
+    own_host: str | None
+    """The site's own host."""
 
 
 class _Reader:
@@ -87,7 +94,7 @@ class _Reader:
         return sources
 
 
-def read_lines(rows: TableRows, snapshot: Snapshot, mask: Mask) -> Hits:
+def read_lines(rows: TableRows, known: Known, mask: Mask) -> Hits:
     """Return all lines. `mask`: hides network addresses in texts."""
     reader = _Reader(mask)
     for batch in rows.batches(_COLUMNS):
@@ -99,8 +106,8 @@ def read_lines(rows: TableRows, snapshot: Snapshot, mask: Mask) -> Hits:
     hour, first_hour = hours_of(order.time_us)
     statuses = [int(each) if each.isdecimal() else 0 for each in reader.values["status"].names]
     first = order.visits.begins[:-1]
-    agents = _Agents(snapshot, reader.values["agent"], codes.pop("agent")[first], robot[first])
-    _name_own_site(reader.values["source"], own_host(snapshot))
+    agents = _Agents(known.agents, reader.values["agent"], codes.pop("agent")[first], robot[first])
+    _name_own_site(reader.values["source"], known.own_host)
     return Hits(
         order.time_us,
         hour,
@@ -138,8 +145,8 @@ def _dimensions(
 class _Agents:
     """The user agents of visits."""
 
-    def __init__(self, snapshot: Snapshot, values: Values, codes: Array, robot: Array) -> None:
-        names = snapshot.frame("agents").unique("agent", keep="any")
+    def __init__(self, agents: pl.DataFrame, values: Values, codes: Array, robot: Array) -> None:
+        names = agents.unique("agent", keep="any")
         self._parsed = {row[0]: row[1:] for row in names.select("agent", *_PARSED).iter_rows()}
         self._values = values
         self._codes = codes

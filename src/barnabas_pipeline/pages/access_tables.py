@@ -33,7 +33,7 @@ def missing_pages(hits: Hits) -> Listing:
     def rows(selection: Selection, most: int | None) -> list[Row]:
         if notes is None:
             return []
-        is_in = slice(None) if selection.mask is None else selection.mask[notes.at]
+        is_in = slice(None) if selection.mask is None else selection.among(notes)
         at, referrers = notes.at[is_in], notes.columns["referrer"][is_in]
         pairs = pl.DataFrame({"page": page.codes[at], "referrer": referrers})
         names = page.values.names
@@ -52,14 +52,12 @@ def response_times(hits: Hits) -> Listing:
     """Return the card of the paths with the longest response times."""
     page = hits.dimensions["page"]
     notes = hits.notes.get("time")
-    quantiles = (
-        None if notes is None else Quantiles(notes.at, page.codes[notes.at], notes.columns["time"])
-    )
+    quantiles = None if notes is None else Quantiles(page.codes[notes.at], notes.columns["time"])
 
     def rows(selection: Selection, most: int | None) -> list[Row]:
-        if quantiles is None:
+        if quantiles is None or notes is None:
             return []
-        counts, half, slow = quantiles.of(selection.mask, len(page.values), (0.5, 0.95))
+        counts, half, slow = quantiles.of(selection.among(notes), len(page.values), (0.5, 0.95))
         found = np.flatnonzero(counts >= min(_FEWEST_TIMED, max(1, int(counts.sum()))))
         names = page.values.names
         order = sorted(found.tolist(), key=lambda at: (-slow[at], -counts[at], names[at]))

@@ -16,7 +16,7 @@ from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hit_timeline import timeline
 from barnabas_pipeline.pages.hits import Array
 from barnabas_pipeline.pages.page_tables import reading, vitals
-from barnabas_pipeline.pages.shapes import Cell, Column, Concern, Headline, Timeline
+from barnabas_pipeline.pages.shapes import Cell, Column, Headline, Timeline
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.pages.table_rows import TableRows
 from barnabas_pipeline.pages.visit_cards import (
@@ -25,7 +25,6 @@ from barnabas_pipeline.pages.visit_cards import (
     retention,
     visit_lengths,
 )
-from barnabas_pipeline.snapshot import Snapshot
 
 _OF_VISITS: Final = (
     ("entry", "Entry pages", "Visits by their first page."),
@@ -63,9 +62,9 @@ _WANTED: Final = (
 class EventPages(HitPages):
     """The figures of people's events."""
 
-    def __init__(self, snapshot: Snapshot, options: Options) -> None:
-        self.table = TableRows(snapshot.dataset("events"))
-        self.hits = read_events(self.table)
+    def __init__(self, table: TableRows, options: Options) -> None:
+        self.table = table
+        self.hits = read_events(table)
         self.row_columns = _ROW_COLUMNS
         dimensions = self.hits.dimensions
         self.sources = [
@@ -142,9 +141,6 @@ class EventPages(HitPages):
             ("errors", "Errors", selection.those(hits.is_error)),
         ]
         return timeline(selection, lines, None if other is None else hits.time_us[other.views])
-
-    def concerns(self) -> list[Concern]:
-        return []
 
     @property
     def table_columns(self) -> tuple[str, ...]:

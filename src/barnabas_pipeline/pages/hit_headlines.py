@@ -65,8 +65,8 @@ def value(selection: Selection) -> float | None:
     notes = selection.hits.notes.get("value")
     if notes is None:
         return None
-    values = notes.columns["value"]
-    return float(np.sum(values if selection.mask is None else values[selection.mask[notes.at]]))
+    values, is_in = notes.columns["value"], selection.among(notes)
+    return float(np.sum(values if is_in is None else values[is_in]))
 
 
 def error_share(selection: Selection) -> float | None:

@@ -8,25 +8,28 @@ from typing import Final, Literal
 import numpy as np
 
 from barnabas.console.problem import WebProblem
+from barnabas_pipeline.behaviour.rankings import own_host
 from barnabas_pipeline.pages.access_cards import AccessPages
+from barnabas_pipeline.pages.access_hits import Known
 from barnabas_pipeline.pages.event_cards import EventPages
 from barnabas_pipeline.pages.filters import MISSING, Filters
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Hits
 from barnabas_pipeline.pages.model import Model
-from barnabas_pipeline.pages.shapes import Answer, Card, Cell, Rows, Site
+from barnabas_pipeline.pages.shapes import Answer, Card, Cell, Concern, Rows, Site
 from barnabas_pipeline.pages.source import Options
+from barnabas_pipeline.pages.table_rows import TableRows
 from barnabas_pipeline.snapshot import Snapshot
 
-_PAGES: Final = {"events": EventPages, "access": AccessPages}
 _REFRESH_S: Final = 15
 
 
 class HitModel:
     """Implements `Model` for hits."""
 
-    def __init__(self, pages: HitPages, site: Site) -> None:
+    def __init__(self, pages: HitPages, site: Site, concerns: list[Concern]) -> None:
+        self._concerns = concerns
         self.pages = pages
         self._site = site
 
@@ -42,7 +45,7 @@ class HitModel:
             "headlines": pages.headlines(selection, other),
             "timeline": pages.timeline(selection, other),
             "cards": [each for each in cards if each["rows"]],
-            "concerns": pages.concerns(),
+            "concerns": self._concerns,
             "took_ms": 0.0,
             "matching": selection.matching,
         }
@@ -70,7 +73,13 @@ def read_hit_model(
     kind: Literal["events", "access"], snapshot: Snapshot, batch: int, options: Options
 ) -> Model:
     """Return a model of these tables."""
-    pages: HitPages = _PAGES[kind](snapshot, options)
+    table = TableRows(snapshot.dataset("events"))
+    pages: HitPages
+    if kind == "events":
+        pages, concerns = EventPages(table, options), []
+    else:
+        known = Known(snapshot.frame("agents"), own_host(snapshot))
+        pages, concerns = AccessPages(table, known, options), []
     hits = pages.hits
     times = [int(hits.time_us.min()), int(hits.time_us.max())] if len(hits) else []
     site: Site = {
@@ -86,7 +95,7 @@ def read_hit_model(
         "has_now": False,
         "refresh_s": _REFRESH_S,
     }
-    return HitModel(pages, site)
+    return HitModel(pages, site, concerns)
 
 
 def _title(hits: Hits) -> str:

@@ -14,7 +14,7 @@ from barnabas_pipeline.pages.funnel_cards import asked_funnel, funnel_card
 from barnabas_pipeline.pages.hit_cards import SHOWN, CardSource
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Array, Hits
-from barnabas_pipeline.pages.shapes import Card, Cell, Column, Concern, Headline, Rows, Timeline
+from barnabas_pipeline.pages.shapes import Card, Cell, Column, Headline, Rows, Timeline
 from barnabas_pipeline.pages.table_rows import TableRows
 
 ASKED: Final = "funnel"
@@ -40,9 +40,6 @@ class HitPages(ABC):
 
     @abstractmethod
     def timeline(self, selection: Selection, other: Selection | None) -> Timeline | None: ...
-
-    @abstractmethod
-    def concerns(self) -> list[Concern]: ...
 
     @property
     @abstractmethod

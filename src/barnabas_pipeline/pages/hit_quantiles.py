@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 
@@ -12,22 +13,30 @@ from barnabas_pipeline.pages.hits import Array
 class Quantiles:
     """Numbers, ordered by group and size, so that a quantile is found at a known place."""
 
-    def __init__(self, at: Array, groups: Array, values: Array) -> None:
-        """`at`: the numbers of the hits to which the values belong. NaN stands for no value."""
+    def __init__(self, groups: Array, values: Array) -> None:
+        """`groups`: the group of each value. NaN stands for no value."""
         known = np.flatnonzero(~np.isnan(values))
-        order = known[np.lexsort((values[known], groups[known]))]
-        self._at, self._groups, self._values = at[order], groups[order], values[order]
+        order = known[np.lexsort((values[known], groups[known]))].astype(np.uint32)
+        self._order, self._groups, self._values = order, groups[order], values[order]
 
-    def of(self, mask: Array | None, groups: int, shares: Sequence[float]) -> list[Array]:
+    def of_group(self, group: int, is_in: Array | None, share: float) -> float | None:
+        """Return the value not exceeded by this share of the values in a group, or None."""
+        begin, end = np.searchsorted(self._groups, (group, group + 1)).tolist()
+        values = self._values[begin:end]
+        if is_in is not None:
+            values = values[is_in[self._order[begin:end]]]
+        return float(values[ceil(len(values) * share) - 1]) if len(values) else None
+
+    def of(self, is_in: Array | None, groups: int, shares: Sequence[float]) -> list[Array]:
         """Return the number of values in each group, and the values not exceeded by these shares
         of them, or NaN for a group without values.
 
-        `mask`: which hits count, or None for all.
+        `is_in`: which values count, or None for all.
         """
         at, values = self._groups, self._values
-        if mask is not None:
-            is_in = mask[self._at]
-            at, values = at[is_in], values[is_in]
+        if is_in is not None:
+            chosen = is_in[self._order]
+            at, values = at[chosen], values[chosen]
         counts = np.bincount(at, minlength=groups)
         begins = np.cumsum(counts) - counts
         found = [counts]
@@ -38,11 +47,3 @@ class Quantiles:
             quantile[some] = values[places[some]]
             found.append(quantile)
         return found
-
-    def whole(self, mask: Array | None, share: float) -> float | None:
-        """Return the value that is not exceeded by this share of all values."""
-        values = self._values if mask is None else self._values[mask[self._at]]
-        if not len(values):
-            return None
-        place = int(np.ceil(len(values) * share)) - 1
-        return float(np.partition(values, place)[place])

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from barnabas_pipeline.pages.filters import Filters, Period
-from barnabas_pipeline.pages.hits import Array, Coded, Hits
+from barnabas_pipeline.pages.hits import Array, Coded, Hits, Notes
 
 
 class Selection:
@@ -45,6 +45,10 @@ class Selection:
         if until_us is not None:
             mask = _both(mask, hits.time_us < until_us)
         return mask
+
+    def among(self, notes: Notes) -> Array | None:
+        """Return which of these notes belong to matching hits, or None if all do."""
+        return None if self.mask is None else self.mask[notes.at]
 
     @cached_property
     def matching(self) -> int:

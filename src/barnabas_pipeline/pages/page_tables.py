@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from barnabas_pipeline.pages.event_hits import BEATS, VITALS
 from barnabas_pipeline.pages.hit_cards import Heads, Listing, row_of
 from barnabas_pipeline.pages.hit_quantiles import Quantiles
 from barnabas_pipeline.pages.hit_selection import Selection
-from barnabas_pipeline.pages.hits import Array, Hits
+from barnabas_pipeline.pages.hits import Hits
 from barnabas_pipeline.pages.shapes import Cell, Row
 
 _SHARE: Final = 0.75
@@ -43,7 +43,7 @@ def vitals(hits: Hits) -> Listing:
     found = _quantiles(hits, "vitals", VITALS)
 
     def rows(selection: Selection, most: int | None) -> list[Row]:
-        return _rows(hits, "vitals", selection, _SHARE, found)[:most]
+        return _rows(hits, "vitals", _Wanted(selection, most, _SHARE), found)
 
     return Listing("vitals", "Web vitals", about, "table", _VITALS, rows, "page")
 
@@ -57,7 +57,7 @@ def reading(hits: Hits) -> Listing:
     found = _quantiles(hits, "heartbeat", BEATS)
 
     def rows(selection: Selection, most: int | None) -> list[Row]:
-        return _rows(hits, "heartbeat", selection, 0.5, found)[:most]
+        return _rows(hits, "heartbeat", _Wanted(selection, most, 0.5), found)
 
     return Listing("reading", "Time and depth", about, "table", _READING, rows, "page")
 
@@ -67,37 +67,35 @@ def _quantiles(hits: Hits, name: str, keys: Sequence[str]) -> dict[str, Quantile
     if notes is None:
         return {}
     pages = hits.dimensions["page"].codes[notes.at]
-    return {key: Quantiles(notes.at, pages, notes.columns[key]) for key in keys}
+    return {key: Quantiles(pages, notes.columns[key]) for key in keys}
 
 
-def _rows(
-    hits: Hits, name: str, selection: Selection, share: float, found: dict[str, Quantiles]
-) -> list[Row]:
+class _Wanted(NamedTuple):
+    """What a card shows: this quantile of the pages with the most page views."""
+
+    selection: Selection
+    most: int | None
+    share: float
+
+
+def _rows(hits: Hits, name: str, wanted: _Wanted, found: dict[str, Quantiles]) -> list[Row]:
     if not found:
         return []
-    page = hits.dimensions["page"]
-    at = hits.notes[name].at
-    at = at if selection.mask is None else at[selection.mask[at]]
+    notes, page = hits.notes[name], hits.dimensions["page"]
+    is_in = wanted.selection.among(notes)
+    at = notes.at if is_in is None else notes.at[is_in]
     views = np.bincount(page.codes[at], minlength=len(page.values))
-    size, mask = len(page.values), selection.mask
-    values = {key: each.of(mask, size, (share,))[1] for key, each in found.items()}
     names = page.values.names
     order = sorted(np.flatnonzero(views).tolist(), key=lambda each: (-views[each], names[each]))
-    return [
-        row_of(
-            names[each],
-            names[each],
-            int(views[each]),
-            *(_cell(key, column, each) for key, column in values.items()),
-        )
-        for each in order
-    ]
+    rows = []
+    for each in order[: wanted.most]:
+        values = {key: of.of_group(each, is_in, wanted.share) for key, of in found.items()}
+        cells = [_cell(key, value) for key, value in values.items()]
+        rows.append(row_of(names[each], names[each], int(views[each]), *cells))
+    return rows
 
 
-def _cell(key: str, column: Array, place: int) -> Cell:
-    value = float(column[place])
-    if np.isnan(value):
-        return None
-    if key == "scroll":
-        return value / 100
-    return value if key in ("cls", "seconds") else value * _US_PER_MS
+def _cell(key: str, value: float | None) -> Cell:
+    if value is None or key in ("cls", "seconds"):
+        return value
+    return value / 100 if key == "scroll" else value * _US_PER_MS

@@ -100,7 +100,7 @@ def measure(directory: Path, events: int) -> list[Figure]:
     others_ms = _duckdb_ms(hits)
     for label, pairs in QUERIES.items():
         filters = parse(pairs, names)
-        answer_ms = _cpu_ms(lambda filters=filters: model.answer(filters))  # type: ignore[misc]
+        answer_ms = _cpu_ms(lambda filters=filters: model.compute(filters))  # type: ignore[misc]
         goal_ms = None if not pairs else GOAL_MS
         figure = Figure(f"answer, {label}", "ms", answer_ms, goal_ms, command=COMMAND)
         figures.append(figure._replace(other=others_ms[label]))

@@ -9,12 +9,13 @@ therefore not a silence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from math import sqrt
 from typing import Final, NamedTuple
 
 from barnabas.counted import counted
+from barnabas_pipeline.accounts import Accounts, DeadLetters
 from barnabas_pipeline.behaviour.figures import Figures
 from barnabas_pipeline.behaviour.timeline import Timeline
 from barnabas_pipeline.page import words
@@ -52,14 +53,21 @@ class Gap(NamedTuple):
 
 def concerns(figures: Figures) -> list[Concern]:
     """Return what needs attention, the most urgent first."""
-    return [*_rejected(figures), *_errors(figures.timeline), *_silences(figures.timeline)]
+    return concerns_of(figures.accounts, figures.dead_letters, figures.timeline)
 
 
-def _rejected(figures: Figures) -> Iterator[Concern]:
-    rejected = figures.accounts.dead_letters
-    if not figures.dead_letters:
+def concerns_of(
+    accounts: Accounts, letters: Sequence[DeadLetters], timeline: Timeline
+) -> list[Concern]:
+    """Return what needs attention in these figures, the most urgent first."""
+    return [*_rejected(accounts, letters), *_errors(timeline), *_silences(timeline)]
+
+
+def _rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Iterator[Concern]:
+    rejected = accounts.dead_letters
+    if not letters:
         return
-    known = figures.accounts.valid + rejected
+    known = accounts.valid + rejected
     many = are_many(rejected, known)
     share = f"{words.percent(rejected, known)} of the lines" if many else counted(rejected, "line")
     is_one = rejected == 1
@@ -70,10 +78,8 @@ def _rejected(figures: Figures) -> Iterator[Concern]:
         " that barnabas formats list shows",
         DEAD_LETTERS,
         is_urgent=many,
-        reasons=[(each.reason, each.lines) for each in figures.dead_letters],
-        examples=[
-            (f"{place}: {reason}", text) for reason, place, text in examples(figures.dead_letters)
-        ],
+        reasons=[(each.reason, each.lines) for each in letters],
+        examples=[(f"{place}: {reason}", text) for reason, place, text in examples(letters)],
     )
 
 
@@ -86,6 +92,7 @@ def _errors(timeline: Timeline) -> Iterator[Concern]:
             f" {words.percent(each.errors, each.hits)} of the hits, {usual(each.usual)}",
             RESPONSES,
             is_urgent=True,
+            span=(each.at, each.at + timeline.class_step),
         )
     if len(found) > MOST:
         more = counted(len(found) - MOST, "more interval")
@@ -100,6 +107,7 @@ def _silences(timeline: Timeline) -> Iterator[Concern]:
             f"from {words.short_moment(each.begin)} to {words.short_moment(each.end)}, where about"
             f" {each.missing:,.0f} would be expected",
             TRAFFIC,
+            span=(each.begin, each.end),
         )
     if len(found) > MOST:
         yield Concern(f"{counted(len(found) - MOST, 'more silence')}", "", TRAFFIC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 MOST: Final = 3
@@ -13,7 +14,8 @@ class Concern(NamedTuple):
     """A matter that needs human attention.
 
     `card`: the title of the card with the details. `reasons`: messages with their counts.
-    `examples`: pairs of a place and an excerpt from the log.
+    `examples`: pairs of a place and an excerpt from the log. `span`: when it happened, if this is
+    known, in the log's local time.
     """
 
     title: str
@@ -22,6 +24,7 @@ class Concern(NamedTuple):
     is_urgent: bool = False
     reasons: Sequence[tuple[str, int]] = ()
     examples: Sequence[tuple[str, str]] = ()
+    span: tuple[datetime, datetime] | None = None
 
 
 def usual(number: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Final, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from barnabas_pipeline.pages.access_cards import AccessPages
 from barnabas_pipeline.pages.access_hits import Known
 from barnabas_pipeline.pages.event_cards import EventPages
 from barnabas_pipeline.pages.filters import MISSING, Filters
+from barnabas_pipeline.pages.hit_concerns import read_concerns
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Hits
@@ -23,6 +24,8 @@ from barnabas_pipeline.pages.table_rows import TableRows
 from barnabas_pipeline.snapshot import Snapshot
 
 _REFRESH_S: Final = 15
+_KEPT: Final = 64
+"""The number of answers that are kept, because several viewers often look at the same figures."""
 
 
 class HitModel:
@@ -30,6 +33,7 @@ class HitModel:
 
     def __init__(self, pages: HitPages, site: Site, concerns: list[Concern]) -> None:
         self._concerns = concerns
+        self._answers: dict[Hashable, Answer] = {}
         self.pages = pages
         self._site = site
 
@@ -38,6 +42,17 @@ class HitModel:
         return self._site
 
     def answer(self, filters: Filters) -> Answer:
+        values = tuple((name, *wanted) for name, wanted in sorted(filters.values.items()))
+        key = (filters.period, filters.other, values)
+        known = self._answers.pop(key, None)
+        found = self.compute(filters) if known is None else known
+        self._answers[key] = found
+        if len(self._answers) > _KEPT:
+            del self._answers[next(iter(self._answers))]  # the one not asked for the longest
+        return found
+
+    def compute(self, filters: Filters) -> Answer:
+        """Return all cards, which are always computed again."""
         selection, other = self._selected(filters)
         pages = self.pages
         cards = pages.cards(selection, other)
@@ -75,15 +90,19 @@ def read_hit_model(
     """Return a model of these tables."""
     table = TableRows(snapshot.dataset("events"))
     pages: HitPages
+    statuses: list[str] = []
+    own = None
     if kind == "events":
-        pages, concerns = EventPages(table, options), []
+        pages = EventPages(table, options)
     else:
-        known = Known(snapshot.frame("agents"), own_host(snapshot))
-        pages, concerns = AccessPages(table, known, options), []
+        own = own_host(snapshot)
+        pages = AccessPages(table, Known(snapshot.frame("agents"), own), options)
+        statuses = pages.hits.dimensions["status"].values.names
+    concerns = read_concerns(kind, snapshot, statuses, show=options.show_addresses)
     hits = pages.hits
     times = [int(hits.time_us.min()), int(hits.time_us.max())] if len(hits) else []
     site: Site = {
-        "title": _title(hits),
+        "title": _title(hits) or own or "",
         "kind": kind,
         "dimensions": [
             {"name": name, "label": each.label} for name, each in hits.dimensions.items()

@@ -110,7 +110,7 @@ def read_figures(
         late=int(arrivals["late"].sum()),
         repeated=int(arrivals["repeated"].sum()),
         comparison=comparison,
-        timeline=timeline_of(traffic, _as_statuses(traffic)),
+        timeline=timeline_of(traffic, as_statuses(traffic)),
         lengths=lengths(people),
         depths=depths(people),
         hosts=top(pages, "host", "people_views"),
@@ -130,7 +130,7 @@ def read_figures(
     )
 
 
-def _as_statuses(traffic: pl.DataFrame) -> pl.DataFrame:
+def as_statuses(traffic: pl.DataFrame) -> pl.DataFrame:
     """Return the traffic in the form of the table `statuses`, which does not exist for events."""
     return traffic.select(
         pl.col("minute").alias("hour"), pl.lit("events").alias("class"), pl.col("hits")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.counted import counted
+from barnabas_pipeline.accounts import Accounts, DeadLetters
 from barnabas_pipeline.behaviour.attention import gaps
 from barnabas_pipeline.behaviour.comparison import Period
+from barnabas_pipeline.behaviour.timeline import Timeline
 from barnabas_pipeline.page import words
 from barnabas_pipeline.page.attention import MOST, Concern
 from barnabas_pipeline.rejections import are_many, examples
@@ -134,33 +136,39 @@ def _change(
 
 def concerns(figures: TrackingFigures) -> list[Concern]:
     """Return what needs attention, the most urgent first."""
-    return [*_rejected(figures), *_silences(figures)]
+    return concerns_of(figures.accounts, figures.dead_letters, figures.timeline)
 
 
-def _rejected(figures: TrackingFigures) -> Iterator[Concern]:
-    rejected = figures.accounts.dead_letters
-    if not figures.dead_letters:
+def concerns_of(
+    accounts: Accounts, letters: Sequence[DeadLetters], timeline: Timeline
+) -> list[Concern]:
+    """Return what needs attention in these figures, the most urgent first."""
+    return [*_rejected(accounts, letters), *_silences(timeline)]
+
+
+def _rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Iterator[Concern]:
+    rejected = accounts.dead_letters
+    if not letters:
         return
-    known = figures.accounts.valid + rejected
+    known = accounts.valid + rejected
     yield Concern(
         f"{counted(rejected, 'event')} {'was' if rejected == 1 else 'were'} rejected",
         f"of {counted(known, 'event')}; the figures below do not include them",
         DEAD_LETTERS,
         is_urgent=are_many(rejected, known),
-        reasons=[(each.reason, each.lines) for each in figures.dead_letters],
-        examples=[
-            (f"{place}: {reason}", text) for reason, place, text in examples(figures.dead_letters)
-        ],
+        reasons=[(each.reason, each.lines) for each in letters],
+        examples=[(f"{place}: {reason}", text) for reason, place, text in examples(letters)],
     )
 
 
-def _silences(figures: TrackingFigures) -> Iterator[Concern]:
-    for each in gaps(figures.timeline)[:MOST]:
+def _silences(timeline: Timeline) -> Iterator[Concern]:
+    for each in gaps(timeline)[:MOST]:
         yield Concern(
             f"No event for {words.duration((each.end - each.begin).total_seconds())}",
             f"from {words.short_moment(each.begin)} to {words.short_moment(each.end)}, where about"
             f" {each.missing:,.0f} would be expected",
             TRAFFIC,
+            span=(each.begin, each.end),
         )
 
 

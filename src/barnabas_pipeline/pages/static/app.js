@@ -20,7 +20,7 @@ function App() {
   const view = address.view in VIEWS ? address.view : "";
   const [title, View] = VIEWS[view];
   const pairs = address.pairs;
-  const name = site?.title || "Barnabas";
+  const name = site ? site.title || KINDS[site.kind] : "…";
   useEffect(() => {
     document.title = [title, name].join(" · ");
   }, [title, name]);

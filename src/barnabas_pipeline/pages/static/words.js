@@ -89,6 +89,24 @@ export function weekday(at) {
   return `${WEEKDAYS[new Date(at).getUTCDay()]} ${day(at)}`;
 }
 
+const TICKS_MS = [
+  ...[1, 5, 10, 30, 60, 180, 360, 720].map((minutes) => 60_000 * minutes),
+  ...[1, 2, 4, 7, 14, 28, 91, 365].map((days) => DAY_MS * days),
+];
+const A_MONDAY = Date.UTC(2001, 0, 1);
+
+/** Returns the distance of at most `most` round times. @param {number} span_ms @param {number} most */
+export function tickStep(span_ms, most) {
+  return TICKS_MS.find((step) => span_ms / step <= most) ?? TICKS_MS.at(-1) * Math.ceil(span_ms / TICKS_MS.at(-1) / most);
+}
+
+/** Returns round times, of which days begin at midnight and weeks on Mondays. @returns {number[]} */
+export function ticks(begin, end, step_ms) {
+  const found = [];
+  for (let at = A_MONDAY + Math.ceil((begin - A_MONDAY) / step_ms) * step_ms; at <= end; at += step_ms) found.push(at);
+  return found;
+}
+
 /** Formats a tick of a time axis. @param {number} at @param {number} step_ms @returns {string} */
 export function tick(at, step_ms) {
   const date = new Date(at);

@@ -5,12 +5,14 @@ import { go, isSet, link, query, toggled, without } from "../address.js";
 import * as format from "../../console/format.js";
 import { html, useEffect, useState } from "../../console/html.js";
 import { Bars, Grid, Heat, Lengths, Retention, Steps } from "./looks.js";
+import { learn } from "../names.js";
 import * as words from "../words.js";
 
 const LOOKS = { bars: Bars, table: Grid, funnel: Steps, retention: Retention, heat: Heat, lengths: Lengths };
 const WIDTHS = { bars: 6, funnel: 6, heat: 7, lengths: 5, table: 6, retention: 12 };
 const CLASSES = { 4: "third", 5: "slim", 6: "half", 7: "wide", 12: "" };
 const ALL_COLUMNS = 12;
+const LEAST_COLUMNS = 4;
 /** Cards of a few short rows, three of which fit side by side. */
 const SLIM = ["device", "browser", "system", "language", "host", "method", "severity", "event", "medium", "visitor"];
 const MOST_COLUMNS = 4;
@@ -33,7 +35,10 @@ export function arrange(cards) {
     const line = [left.shift()];
     let free = ALL_COLUMNS - widthOf(line[0]);
     while (free > 0) {
-      const next = left.findIndex((card) => widthOf(card) <= free);
+      const next = left.findIndex((card) => {
+        const rest = free - widthOf(card);
+        return rest === 0 || rest >= LEAST_COLUMNS;
+      });
       if (next < 0) break;
       free -= widthOf(left[next]);
       line.push(...left.splice(next, 1));
@@ -84,7 +89,12 @@ function Expander({ path, title, batch, all, setAll }) {
     }
     const abort = new AbortController();
     ask(path, abort.signal).then(
-      (card) => !abort.signal.aborted && (setError(null), setAll(card)),
+      (card) => {
+        if (abort.signal.aborted) return;
+        learn([card]);
+        setError(null);
+        setAll(card);
+      },
       (problem) => !abort.signal.aborted && setError(problem),
     );
     return () => abort.abort();

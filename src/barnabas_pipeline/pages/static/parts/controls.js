@@ -3,7 +3,8 @@
 import { filtersOf, go, isSet, link, toggled, valueOf, without, withValues } from "../address.js";
 import { html, useState } from "../../console/html.js";
 import { PRESETS, bounds, isCurrent, moment, otherText, periodText, resolved } from "../periods.js";
-import * as words from "../words.js";
+import { MISSING } from "../words.js";
+import { labelOf, useNames } from "../names.js";
 
 const DAY_MS = 86_400_000;
 const WHOLE = ["period", "since", "until"];
@@ -48,7 +49,7 @@ export function Periods({ address, site }) {
       <label>from <input type="date" value=${since} onChange=${setDate("since")} /></label>
       <label>to <input type="date" value=${until} onChange=${setDate("until")} /></label>
     </div>
-    <${Comparison} pairs=${pairs} found=${found} isAll=${isAll} open=${open} />
+    ${view !== "rows" && html`<${Comparison} pairs=${pairs} found=${found} isAll=${isAll} open=${open} />`}
   </section>`;
 }
 
@@ -94,6 +95,7 @@ function Comparison({ pairs, found, isAll, open }) {
 
 /** Draws the active filters, each as a button that removes it. @param {{address: any, site: any}} props */
 export function Chips({ address, site }) {
+  useNames();
   const { view, pairs } = address;
   const found = resolved(pairs, site);
   const labels = new Map((site?.dimensions ?? []).map(({ name, label }) => [name, label]));
@@ -105,10 +107,10 @@ export function Chips({ address, site }) {
     chips.push({ label: "Period", value, exact: period, rest: without(pairs, WHOLE) });
   }
   const other = otherText(found);
-  if (other) chips.push({ label: "Compared with", value: other, rest: without(pairs, ["compare", "compare_until"]) });
+  if (other && view !== "rows") chips.push({ label: "Compared with", value: other, rest: without(pairs, ["compare", "compare_until"]) });
   for (const [name, value] of filtersOf(pairs)) {
     const label = labels.get(name) ?? name;
-    chips.push({ label, value: words.filterText(value), rest: toggled(pairs, name, value) });
+    chips.push({ label, value: labelOf(name, value), rest: toggled(pairs, name, value) });
   }
   const sought = valueOf(pairs, "words");
   if (sought && view === "rows") chips.push({ label: "Words", value: sought, rest: without(pairs, ["words"]) });
@@ -145,7 +147,7 @@ export function AddFilter({ address, site, cards }) {
   const chosen = name || site.dimensions[0]?.name;
   if (!chosen) return null;
   const keys = cards.filter(({ dimension }) => dimension === chosen).flatMap(({ rows }) => rows.map(({ key }) => key));
-  const suggestions = [...new Set(keys.filter((key) => key != null && key !== words.MISSING))];
+  const suggestions = [...new Set(keys.filter((key) => key != null && key !== MISSING))];
   const add = (event) => {
     event.preventDefault();
     const wanted = value.trim();

@@ -3,7 +3,7 @@
 import { useAnswer } from "../api.js";
 import { go, link, query, valueOf, without, withValues } from "../address.js";
 import { html, useState } from "../../console/html.js";
-import { MISSING } from "../words.js";
+import * as words from "../words.js";
 import { Steps } from "./looks.js";
 
 const WINDOWS = [
@@ -22,8 +22,14 @@ const MOST_SUGGESTIONS = 200;
 function candidates(cards, dimensions) {
   return dimensions.map((name) => {
     const card = cards.find(({ dimension, look }) => dimension === name && look === "bars");
-    return (card?.rows ?? []).map(({ key }) => key).filter((key) => key && key !== MISSING);
+    return (card?.rows ?? []).map(({ key }) => key).filter((key) => key && key !== words.MISSING);
   });
+}
+
+/** Says how many visits complete all steps. */
+function aboutOf({ about, rows }) {
+  const [first, last] = [rows[0]?.cells[1], rows.at(-1)?.cells[1]];
+  return first ? `${words.percent(last / first)} of the visits that begin get to the last step. ${about}` : about;
 }
 
 /** @param {{width: string, address: any, site: any, parameters: import("../address.js").Pairs, cards: any[]}} props */
@@ -55,7 +61,7 @@ export function FunnelBuilder({ width, address, site, parameters, cards }) {
       <h2>Your funnel</h2>
       ${path && html`<a href=${`api/cards/funnel.csv${query(sent)}`} download aria-label="CSV of your funnel">CSV</a>`}
     </div>
-    <p class="note">${card ? card.about : "Where do visits end? Choose two or more steps in their order."}</p>
+    <p class="note">${card ? aboutOf(card) : "Where do visits end? Choose two or more steps in their order."}</p>
     ${steps.length > 0 &&
     html`<ol class="chosen" aria-label="Steps">
       ${steps.map(

@@ -10,6 +10,7 @@ import * as words from "../words.js";
  * @property {(key: string) => void} toggle
  */
 
+const isNumeric = ({ unit }) => unit !== "text" && unit !== "time";
 const largestOf = (rows) => Math.max(0, ...rows.map(({ cells }) => Number(cells[1]) || 0)) || 1;
 
 /** Draws a label, which filters when it is clicked. */
@@ -28,10 +29,12 @@ function Label({ row, text, isOn, toggle, children }) {
   </button>`;
 }
 
-function Change({ row }) {
-  const text = words.change(row.cells[1], row.before, "count");
+function Change({ row, card }) {
+  const place = card.columns.findIndex(({ unit }, index) => index > 0 && isNumeric({ unit }));
+  const unit = card.columns[place]?.unit;
+  const text = words.change(row.cells[place], row.before, unit);
   if (!text) return null;
-  return html`<em class="change" title=${`other period: ${words.cellText(row.before, "count")}`}>${text}</em>`;
+  return html`<em class="change" title=${`other period: ${words.cellText(row.before, unit)}`}>${text}</em>`;
 }
 
 /** @param {Look} props */
@@ -55,7 +58,7 @@ export function Bars({ card, isOn, toggle }) {
         <//>
         <b>${words.cellText(row.cells[1], card.columns[1]?.unit)}</b>
         ${figures.map(([cell, column]) => html`<em title=${column.label}>${words.cellText(cell, column.unit)}</em>`)}
-        <${Change} row=${row} />
+        <${Change} row=${row} card=${card} />
       </li>`;
     })}
   </ol>`;
@@ -81,13 +84,11 @@ export function Steps({ card }) {
         </span>
         <b>${words.cellText(visits, "count")}</b>
         <em>${words.percent(visits / largest)}</em>
-        <${Change} row=${row} />
+        <${Change} row=${row} card=${card} />
       </li>`;
     })}
   </ol>`;
 }
-
-const isNumeric = ({ unit }) => unit !== "text" && unit !== "time";
 
 /** @param {Look} props */
 export function Grid({ card, isOn, toggle }) {
@@ -107,16 +108,15 @@ export function Grid({ card, isOn, toggle }) {
           (row, index) => html`<tr key=${row.key ?? index} class=${row.key != null && isOn(row.key) ? "on" : undefined}>
             ${row.cells.map((cell, number) => {
               const text = words.cellText(cell, card.columns[number].unit);
-              if (number === 0) {
-                return html`<th scope="row">
-                  <${Label} row=${row} text=${text} isOn=${isOn} toggle=${toggle} />
-                </th>`;
-              }
-              return html`<td class=${isNumeric(card.columns[number]) ? "numeric" : undefined}>
-                <bdi class="text">${text}</bdi>
-              </td>`;
+              // The button is the cell by which the row filters, which may be the second one.
+              const inside =
+                number === Math.max(0, row.cells.indexOf(row.key))
+                  ? html`<${Label} row=${row} text=${text} isOn=${isOn} toggle=${toggle} />`
+                  : html`<bdi class="text">${text}</bdi>`;
+              if (number === 0) return html`<th scope="row">${inside}</th>`;
+              return html`<td class=${isNumeric(card.columns[number]) ? "numeric" : undefined}>${inside}</td>`;
             })}
-            ${hasBefore && html`<td class="numeric"><${Change} row=${row} /></td>`}
+            ${hasBefore && html`<td class="numeric"><${Change} row=${row} card=${card} /></td>`}
           </tr>`,
         )}
       </tbody>

@@ -54,12 +54,17 @@ function Live({ isLogs }) {
   if (!now) return html`${banner}<p class="empty waiting" role="status">Reading the last half hour …</p>`;
   const isLate = now.behind_ms > LATE_MS;
   const hits = isLogs ? "entries" : "hits";
+  const others = [
+    now.rejected > 0 && `${format.counted(now.rejected, "record")} could not be parsed`,
+    now.older > 0 && `${format.counted(now.older, "record")} arrived late and ${now.older === 1 ? "is" : "are"} not counted`,
+  ].filter(Boolean);
   return html`${banner}
     <p class="matching">
       <span class=${isOpen && !said ? "live" : "paused"}>${isOpen && !said ? "live" : "waiting"}</span>
       <span class=${isLate ? "alarm" : ""}> · ${format.duration(now.behind_ms / 1000)} behind</span>
       <span> · up to ${words.moment(now.at)} UTC</span>
     </p>
+    ${(now.note || others.length > 0) && html`<p class="note">${[now.note, ...others].filter(Boolean).join(" · ")}</p>`}
     <section class="keys" aria-label="Key figures">
       ${now.online != null &&
       html`<${Figure} value=${now.online} label="visitors online" about="active in the last five minutes" name="online" />`}

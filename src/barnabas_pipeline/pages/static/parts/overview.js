@@ -3,8 +3,9 @@
 import { useAnswer } from "../api.js";
 import { go, link, query, without, withValues } from "../address.js";
 import * as format from "../../console/format.js";
-import { html } from "../../console/html.js";
+import { html, useEffect } from "../../console/html.js";
 import { bounds, otherText } from "../periods.js";
+import { learn } from "../names.js";
 import { Card, Concerns, Headlines, arrange } from "./cards.js";
 import { AddFilter } from "./controls.js";
 import { FunnelBuilder } from "./funnel.js";
@@ -24,6 +25,9 @@ export function countedRows(count, kind) {
 export function Overview({ address, site, parameters }) {
   const sent = without(parameters, ["words", "before", "limit", "step", "within"]);
   const { data, error, isLoading, retry } = useAnswer(`api/cards${query(sent)}`, site?.batch);
+  useEffect(() => {
+    if (data) learn(data.cards);
+  }, [data]);
   if (!data) {
     return error
       ? html`<${Trouble} error=${error} retry=${retry} />`

@@ -7,9 +7,11 @@ import * as words from "../words.js";
 
 /** Above this number of buckets, a line through their middles looks calmer than steps. */
 const MOST_STEPS = 40;
+const TICK_WIDTH = 100;
 
 /** Returns the name of a colour in the style sheet. @param {string} name of a series @param {number} index */
 export function toneOf(name, index) {
+  if (name === "other") return "moved";
   if (/error|fail|5xx/.test(name)) return "bad";
   if (/warn|4xx/.test(name)) return "warning";
   return ["first", "second", "good", "moved"][index % 4];
@@ -64,7 +66,7 @@ export function Timeline({ timeline, title, otherText = "", height = 280, onSele
       <span class="when">
         ${index != null
           ? spanOf(timeline, index)
-          : `per ${words.interval(timeline.step_ms)}${onSelect ? " · drag to select a period" : ""}`}
+          : html`per ${words.interval(timeline.step_ms)}${onSelect && html`<span class="hint"> · drag to select a period</span>`}`}
       </span>
     </figcaption>
     <div ref=${place} class="plot" role="img" aria-label=${`${title}: ${summary(timeline)}`}></div>
@@ -119,10 +121,11 @@ function optionsFor(place, { timeline, height, setPointed, select }) {
   const paths = count < MOST_STEPS ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
   const areas = series.map(({ name }, index) => {
     const tone = colour(toneOf(name, index));
-    return { fill: tone, stroke: tone, width: 1, points: { show: false }, paths };
+    return { fill: tone, stroke: tone, width: 0, points: { show: false }, paths };
   });
   const other = { stroke: colour("ink"), width: 1.5, dash: [5, 4], points: { show: false }, paths };
   const axis = { stroke: colour("soft"), font: "12px ui-sans-serif, system-ui, sans-serif", ticks: { show: false } };
+  const stepOf = (plot, begin, end) => words.tickStep(end - begin, Math.max(2, plot.width / TICK_WIDTH));
   const bucket = (at) => Math.min(count, Math.max(0, (at - begins_at) / step_ms));
   return {
     width: Math.max(200, Math.floor(place.clientWidth)),
@@ -157,9 +160,9 @@ function optionsFor(place, { timeline, height, setPointed, select }) {
       {
         ...axis,
         grid: { stroke: colour("faint"), width: 1 },
-        space: 96,
         size: 30,
-        values: (plot, splits, number, space, step) => splits.map((at) => words.tick(at, step)),
+        splits: (plot, number, begin, end) => words.ticks(begin, end, stepOf(plot, begin, end)),
+        values: (plot, splits) => splits.map((at) => words.tick(at, stepOf(plot, plot.scales.x.min, plot.scales.x.max))),
       },
       {
         ...axis,

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,13 +21,19 @@ from urllib.parse import parse_qs
 
 import pytest
 
+import barnabas
+from barnabas.client import SyncProducer
+from barnabas_pipeline.logs.definition import LOGS
+from barnabas_pipeline.tables import Tables
+from tests.kit.pipeline import log_records
 from tests.kit.pipeline.event_records import event, records, take
 from tests.kit.pipeline.shop_visits import BEGIN, DAYS, Visit, events_of, shop_visits
 from tests.kit.processes.chromium import opened
-from tests.kit.processes.page_server import page_server
+from tests.kit.processes.web_console import WebConsole, pages_server
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, Locator, Page, Route
 
 pytestmark = pytest.mark.slow
 
@@ -39,8 +48,12 @@ HOSTILE = "<img/src=x/onerror=alert(1)>\"'&\u202eevil" + "w" * 1_500
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     out = tmp_path_factory.mktemp("shop")
     take(out / "tables", 0, records(EVENTS))
-    with page_server(out) as running:
-        yield running
+    with pages_server(out) as running:
+        yield address_of(running)
+
+
+def address_of(server: WebConsole) -> str:
+    return f"http://localhost:{server.port}/"
 
 
 def at(text: str) -> datetime:
@@ -193,6 +206,31 @@ def test_which_device(browser: Browser, address: str) -> None:
         assert figure(page, "Visits") == str(len(VISITS))
 
 
+def test_where_do_they_leave_the_funnel(browser: Browser, address: str) -> None:
+    wanted = ("/", "/chairs", "/basket", "purchase")
+    with opened(browser) as page:
+        visit(page, address)
+        for step in wanted:
+            page.get_by_role("button", name=f"Add step {step}", exact=True).click()
+        page.get_by_label("within").select_option("2 hours")
+        settle(page)
+
+        def reached(visits: list[Visit]) -> list[str]:
+            found = [tuple(filter(wanted.__contains__, each.steps)) for each in visits]
+            firsts = (wanted[:count] for count in range(1, len(wanted) + 1))
+            return [str(sum(each[: len(first)] == first for each in found)) for first in firsts]
+
+        steps = page.locator(".steps li b")
+        assert steps.all_inner_texts() == reached(VISITS)
+        choose(page, "Devices", "phone")
+        assert steps.all_inner_texts() == reached(
+            [each for each in VISITS if each.device == "phone"]
+        )
+        page.get_by_role("button", name="Remove step 2: /chairs").click()
+        settle(page)
+        assert steps.count() == 3
+
+
 def test_who_comes_back(browser: Browser, address: str) -> None:
     with opened(browser) as page:
         visit(page, address)
@@ -203,6 +241,29 @@ def test_who_comes_back(browser: Browser, address: str) -> None:
         choose(page, "New and returning", "returning")
         assert figure(page, "Visits") == expected["returning"]
         assert figure(page, "Visitors") == str(sum(times > 1 for times in of_visitor.values()))
+        page.get_by_role("button", name="Clear all").click()
+        settle(page)
+        weeks = {
+            visitor: sorted(
+                {
+                    (each.begin.date() - BEGIN).days // 7
+                    for each in VISITS
+                    if each.visitor == visitor
+                }
+            )
+            for visitor in of_visitor
+        }
+        of_first = Counter(found[0] for found in weeks.values())
+        came_back = Counter(
+            (found[0], week - found[0]) for found in weeks.values() for week in found
+        )
+        table = card(page, "Retention").locator("tbody tr")
+        for first in range(DAYS // 7):
+            row = table.nth(first)
+            assert row.locator("td").first.inner_text() == str(of_first[first])
+            titles = [each.get_attribute("title") for each in row.locator("td.tinted").all()]
+            later = range(1, DAYS // 7 - first)
+            assert titles == [f"{came_back[first, n]} of {of_first[first]}, +{n}" for n in later]
 
 
 def test_which_page_fails(browser: Browser, address: str) -> None:
@@ -362,7 +423,8 @@ def test_hostile_names_stay_names(
     ]
     tables = take(tmp_path / "tables", 0, records(hostile))
     assert tables.frame("events").height == len(hostile)
-    with page_server(tmp_path) as address, opened(browser, width, scheme) as page:
+    with pages_server(tmp_path) as server, opened(browser, width, scheme) as page:
+        address = address_of(server)
         visit(page, address)
         assert page.locator("svg, [onerror], [onclick], .bars img").count() == 0
         assert fits(page)
@@ -378,4 +440,90 @@ def test_hostile_names_stay_names(
         assert "<svg onload=alert(2)>" in page.locator("tbody").inner_text()
         step = f"{address}#/?step=%3Cimg%20src%3Dx%3E{'s' * 900}"
         visit(page, step)
+        assert fits(page)
+
+
+def test_what_is_happening_now(browser: Browser, tmp_path: Path) -> None:
+    take(tmp_path / "tables", 0, records(EVENTS[:50]))
+    with barnabas.Broker() as broker:
+        servers = broker.bootstrap_servers
+        with (
+            pages_server(tmp_path, "--bootstrap-server", servers) as server,
+            opened(browser, 400) as page,
+        ):
+            visit(page, address_of(server))
+            page.get_by_role("link", name="Now", exact=True).click()
+            page.get_by_role("alert").get_by_text("there is no topic 'events'").wait_for()
+            sent = 0
+            for visitor, name in (("visitor-a", "pageview"), ("visitor-b", "error")):
+                send(servers, visitor, name, range(sent, sent + 15))
+                sent += 15
+                page.locator("[data-now=hits] b", has_text=re.compile(f"^{sent}$")).wait_for()
+            assert page.locator("[data-now=online] b").inner_text() == "2"
+            assert page.locator("[data-now=errors] b").inner_text() == "15"
+            assert page.get_by_role("alert").count() == 0
+            assert page.locator(".live").inner_text() == "live"
+            assert page.get_by_text("/basket").first.is_visible()
+            assert fits(page)
+
+
+def send(servers: str, visitor: str, name: str, numbers: range) -> None:
+    with SyncProducer(servers) as producer:
+        for number in numbers:
+            now_ms = time.time_ns() // 1_000_000
+            sent = event(f"now-{number:06}", now_ms, name, "/basket", visitor)
+            producer.send("events", json.dumps(sent).encode())
+
+
+def test_new_figures_appear_by_themselves(browser: Browser, tmp_path: Path) -> None:
+    take(tmp_path / "tables", 0, records(EVENTS[:50]))
+    with pages_server(tmp_path) as server, opened(browser) as page:
+        visit(page, address_of(server))
+        assert matching(page) == 50
+        take(tmp_path / "tables", 1, records(EVENTS[50:80], first=50))
+        wait_until(lambda: matching(page) == 80, 60)
+
+
+def test_a_late_answer_is_discarded(browser: Browser, address: str) -> None:
+    with opened(browser) as page:
+        held: list[Route] = []
+        page.route(re.compile(r"api/cards\?device=phone"), lambda route: held.append(route))
+        visit(page, address)
+        card(page, "Devices").get_by_role("button", name="phone", exact=True).click()
+        page.locator("[aria-busy=true]").first.wait_for()
+        page.get_by_role("button", name="Remove Device: phone").click()
+        choose(page, "Devices", "tablet")
+        for route in held:
+            route.continue_()
+        # The server answers one request after the other.
+        page.evaluate("fetch('api/cards').then(each => each.text())")
+        assert matching(page) == events_of_visits(lambda each: each.device == "tablet")
+
+
+def test_which_lines_of_the_logs(browser: Browser, tmp_path: Path) -> None:
+    """Words find the lines, as they would be found in the file."""
+    people = ("root", "alice", "mallory")
+    lines = [
+        f"Mar  2 10:{number // 60:02}:{number % 60:02} gate sshd[1]: Failed password for"
+        f" {people[number % 3]} from 192.0.2.{number % 7} port {number} ssh2"
+        for number in range(240)
+    ]
+    lines.append("Mar  2 11:00:00 gate app[2]: <img src=x onerror=alert(1)> " + "y" * 3_000)
+    batch = log_records.records("auth.log", [each.encode() for each in lines], 0)
+    log_records.write(Tables(tmp_path / "tables", LOGS), 0, batch, log_records.send)
+    with pages_server(tmp_path) as server, opened(browser, 400, "dark") as page:
+        visit(page, address_of(server))
+        choose(page, "Components", "sshd")
+        assert matching(page) == 240
+        page.get_by_role("link", name="Rows", exact=True).click()
+        settle(page)
+        page.keyboard.press("/")
+        page.keyboard.type("mallory")
+        page.wait_for_url("**words=mallory")
+        assert matching(page) == sum("mallory" in each for each in lines)
+        page.get_by_role("button", name="Remove Words: mallory").click()
+        page.get_by_role("button", name="Remove Component: sshd").click()
+        assert matching(page) == len(lines)
+        page.get_by_role("button", name="Details of the row").first.click()
+        page.locator(".fields pre", has_text="y" * 3_000).wait_for()
         assert fits(page)

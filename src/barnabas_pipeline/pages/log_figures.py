@@ -13,7 +13,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from barnabas_pipeline.arrow import to_frame
 from barnabas_pipeline.instants import HOUR_US, MINUTE_US, utc, utc_floor
+from barnabas_pipeline.logs.definition import LOGS
 from barnabas_pipeline.logs.figures import Figures, read_figures
 from barnabas_pipeline.logs.logins import SSHD
 from barnabas_pipeline.page.addresses import mask_addresses, mask_column
@@ -32,11 +34,11 @@ class SelectedTables(View):
     """
 
     def __init__(
-        self, columns: LogColumns, rows: Numbers, stored: View, logins: pl.DataFrame
+        self, columns: LogColumns, rows: Numbers, templates: pl.DataFrame, logins: pl.DataFrame
     ) -> None:
-        """`stored`: the tables of all entries. `logins`: the selected logins."""
+        """`templates`: those of all entries. `logins`: the selected logins."""
         self._columns = columns
-        self._stored = stored
+        self._all_templates = templates
         self._logins = logins
         names = ("format", "host", "component", "level", "template")
         codes = {name: columns.texts[name].codes[rows] for name in names}
@@ -51,11 +53,11 @@ class SelectedTables(View):
 
     @property
     def newest_s(self) -> int | None:
-        return self._stored.newest_s
+        return None
 
     def frame(self, name: str) -> pl.DataFrame:
         computed = self._computed.get(name)
-        return self._stored.frame(name).clear() if computed is None else computed()
+        return to_frame(LOGS.all[name].empty_table()) if computed is None else computed()
 
     def dataset(self, name: str) -> Any:
         return None
@@ -82,9 +84,8 @@ class SelectedTables(View):
     def _templates(self) -> pl.DataFrame:
         found = self._rows.group_by("template").agg(_LINES, *_ENDS)
         counts = found.with_columns(self._named("template")).drop_nulls("template")
-        known = self._stored.frame("templates")
-        order = known.columns
-        return known.drop("lines", "first", "last").join(counts, on="template").select(order)
+        known = self._all_templates.drop("lines", "first", "last")
+        return known.join(counts, on="template").select(self._all_templates.columns)
 
     def _template_minutes(self) -> pl.DataFrame:
         minute = utc_floor(pl.col("time_us"), MINUTE_US).alias("minute")
@@ -120,10 +121,10 @@ class LogFigures:
 
     def __init__(self, columns: LogColumns, stored: View, *, show_addresses: bool) -> None:
         self._columns = columns
-        self._stored = stored
         self._show_addresses = show_addresses
         self.mask = str if show_addresses else mask_addresses
         self.all = read_figures(stored, show_addresses=show_addresses)
+        self._templates = stored.frame("templates")
         self._logins = stored.frame("logins")
 
     def select(self, filters: Filters, period: Period) -> Selected:
@@ -133,7 +134,7 @@ class LogFigures:
             return Selected(rows, self.all, self._shown(self._logins), has_logins=True)
         logins = select_logins(self._logins, period, filters, self.mask)
         some = self._logins.clear() if logins is None else logins
-        tables = SelectedTables(self._columns, rows, self._stored, some)
+        tables = SelectedTables(self._columns, rows, self._templates, some)
         found = read_figures(tables, show_addresses=self._show_addresses)
         of_id = {each.id: each for each in found.templates}
         # Each template has a first entry in any selection, so that alone does not make it new.

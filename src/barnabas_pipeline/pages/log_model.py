@@ -18,7 +18,7 @@ from barnabas_pipeline.pages import log_cards
 from barnabas_pipeline.pages.filters import MOST_VALUES, Filters, Period, query
 from barnabas_pipeline.pages.log_cards import Source
 from barnabas_pipeline.pages.log_columns import LogColumns, Numbers, read_columns
-from barnabas_pipeline.pages.log_figures import LogFigures
+from barnabas_pipeline.pages.log_figures import LogFigures, Selected
 from barnabas_pipeline.pages.log_links import concerns, period_pairs
 from barnabas_pipeline.pages.log_rows import LogRows
 from barnabas_pipeline.pages.log_timeline import errors_before, span_of, timeline
@@ -33,7 +33,7 @@ from barnabas_pipeline.pages.shapes import (
     Timeline,
 )
 from barnabas_pipeline.pages.shown_text import shown
-from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.view import View
 
 _LABELS: Final = {
     "level": "Level",
@@ -63,7 +63,7 @@ _WITH_NUMBERS: Final = ("entries", "templates", "failed_logins", "break_ins")
 _OF_LOGINS: Final = ("failed_logins", "break_ins")
 
 
-def read_log_model(snapshot: Snapshot, batch: int, *, show_addresses: bool) -> LogModel:
+def read_log_model(snapshot: View, batch: int, *, show_addresses: bool) -> LogModel:
     """Read the tables of system logs.
 
     `show_addresses`: show full network addresses instead of only their networks.
@@ -78,7 +78,7 @@ class LogModel:
     """Implements `model.Model`."""
 
     def __init__(self, columns: LogColumns, figures: LogFigures, batch: int) -> None:
-        self._columns = columns
+        self.columns = self._columns = columns
         self._figures = figures
         self._levels = _levels(columns)
         self._rows = LogRows(columns, figures.all.texts, figures.mask)
@@ -110,6 +110,10 @@ class LogModel:
 
     def all_rows(self, filters: Filters, options: Mapping[str, str]) -> Iterator[list[Cell]]:
         return self._rows.all(filters, options)
+
+    def select(self, filters: Filters) -> Selected:
+        """Return the entries that match filters, and their figures."""
+        return self._figures.select(filters, filters.period)
 
     def _sources(self, filters: Filters) -> tuple[Source, Source | None]:
         source = self._source(filters, filters.period)

@@ -50,7 +50,7 @@ function App() {
     </div>
     <main id="content" tabindex="-1">
       <header>
-        <div class="over">${KINDS[site?.kind] ?? ""}</div>
+        <div class="over">${site && site.title ? KINDS[site.kind] : ""}</div>
         <h1><bdi>${name}</bdi></h1>
         <p class="note">${site && about(site)}</p>
       </header>

@@ -9,7 +9,7 @@ import { learn } from "../names.js";
 import * as words from "../words.js";
 
 const LOOKS = { bars: Bars, table: Grid, funnel: Steps, retention: Retention, heat: Heat, lengths: Lengths };
-const WIDTHS = { bars: 6, funnel: 6, heat: 7, lengths: 5, table: 6, retention: 12 };
+const WIDTHS = { bars: 6, funnel: 6, heat: 7, lengths: 5, table: 6, retention: 12, builder: 12 };
 const CLASSES = { 4: "third", 5: "slim", 6: "half", 7: "wide", 12: "" };
 const ALL_COLUMNS = 12;
 const LEAST_COLUMNS = 4;

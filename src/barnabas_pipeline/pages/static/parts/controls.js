@@ -166,7 +166,7 @@ export function AddFilter({ address, site, cards }) {
       type="search"
       list="values"
       aria-label="Value of the property"
-      placeholder="type a value, or click a row below"
+      placeholder="a value, or click a row"
       title="Press / to come here"
       maxlength="2000"
       autocomplete="off"

@@ -126,19 +126,23 @@ export function Grid({ card, isOn, toggle }) {
 
 /** Draws how many of each week's visitors came back. @param {Look} props */
 export function Retention({ card }) {
+  // The last weeks have no later ones yet.
+  const isUsed = card.columns.map((_, index) => index < 2 || card.rows.some(({ cells }) => cells[index] != null));
+  const columns = card.columns.filter((_, index) => isUsed[index]);
+  const rows = card.rows.map(({ cells }) => cells.filter((_, index) => isUsed[index]));
   return html`<div class="retention" tabindex="0" role="group" aria-label=${card.title}>
     <table>
       <thead>
         <tr>
-          ${card.columns.map(({ label }) => html`<th scope="col">${label}</th>`)}
+          ${columns.map(({ label }) => html`<th scope="col">${label}</th>`)}
         </tr>
       </thead>
       <tbody>
-        ${card.rows.map(
-          ({ cells }) => html`<tr>
-            <th scope="row">${words.cellText(cells[0], card.columns[0].unit)}</th>
+        ${rows.map(
+          (cells) => html`<tr>
+            <th scope="row">${words.cellText(cells[0], columns[0].unit)}</th>
             ${cells.slice(1).map((cell, index) => {
-              const { unit, label } = card.columns[index + 1];
+              const { unit, label } = columns[index + 1];
               if (index === 0) return html`<td>${words.cellText(cell, unit)}</td>`;
               if (cell == null) return html`<td></td>`;
               const of = Number(cells[1]) || 0;

@@ -12,7 +12,7 @@ import { FunnelBuilder } from "./funnel.js";
 import { Timeline } from "./timeline.js";
 
 const TITLES = { events: "Events", access: "Traffic", logs: "Entries" };
-const BUILDER = { name: "builder", look: "funnel" };
+const BUILDER = { name: "builder", look: "builder" };
 const NOUNS = { events: "event", access: "hit", logs: "entry" };
 
 /** @param {number} count @param {string} kind @returns {string} such as "3 entries" */
@@ -40,8 +40,10 @@ export function Overview({ address, site, parameters }) {
   const place = Math.max(0, cards.findIndex(({ look }) => look !== "funnel"));
   const withBuilder = site?.kind === "logs" ? cards : cards.toSpliced(place, 0, BUILDER);
   return html`${error && html`<${Trouble} error=${error} retry=${retry} />`}
-    <${Matching} count=${data.matching} kind=${site?.kind} took=${data.took_ms} isLoading=${isLoading} />
-    ${site && html`<${AddFilter} address=${address} site=${site} cards=${cards} />`}
+    <div class="tools">
+      <${Matching} count=${data.matching} kind=${site?.kind} took=${data.took_ms} isLoading=${isLoading} />
+      ${site && html`<${AddFilter} address=${address} site=${site} cards=${cards} />`}
+    </div>
     <div class="figures" data-loading=${isLoading ? "" : undefined} aria-busy=${isLoading ? "true" : "false"}>
       <${Concerns} concerns=${data.concerns} />
       <${Headlines} headlines=${data.headlines} pairs=${address.pairs} />

@@ -177,6 +177,6 @@ export function AddFilter({ address, site, cards }) {
     <datalist id="values">
       ${suggestions.slice(0, MOST_SUGGESTIONS).map((each) => html`<option key=${each} value=${each} />`)}
     </datalist>
-    <button type="submit">Add filter</button>
+    <button type="submit" aria-label="Add filter">Add</button>
   </form>`;
 }

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import barnabas
 from barnabas.client import SyncProducer
 from barnabas_pipeline.pages.last_half_hour import MINUTE_MS, SPAN_MS
-from barnabas_pipeline.pages.now_feed import MOST_RECORDS
+from barnabas_pipeline.pages.now_feed import USUAL
 from barnabas_pipeline.pages.shapes import Now
 from benchmarks.figures import Figure, parser_of, show
 from tests.kit.pipeline import event_records
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=RATE, help="events a second")
     parser.add_argument("--seconds", type=int, default=SECONDS)
     given = parser.parse_args()
-    earlier = min(given.rate * SPAN_MS // 1_000, MOST_RECORDS)
+    earlier = min(given.rate * SPAN_MS // 1_000, USUAL.most_records)
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as directory, barnabas.Broker() as broker:
         out, servers = Path(directory), broker.bootstrap_servers

@@ -11,6 +11,7 @@ import pytest
 
 import barnabas
 from barnabas.console.pipeline_shapes import Pipelines
+from barnabas_pipeline.pages.shapes import Site
 from tests.kit.processes.chromium import opened
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.processes.web_console import WebConsole, web_console
@@ -30,7 +31,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Those of an access log with two bad lines, of a system log, and one that is empty."""
     found = [tmp_path_factory.mktemp(name) for name in ("site", "system", "empty")]
     logs = tmp_path_factory.mktemp("logs")
-    (logs / "access.log").write_text(HIT * 20 + "garbage\n" * 2)
+    hits = HIT * 13 + HIT.replace("GET /", "GET /priced") * 7
+    (logs / "access.log").write_text(hits + "garbage\n" * 2)
     (logs / "system.log").write_text(ENTRY * 5)
     site, system, _ = found
     for words in (
@@ -97,6 +99,33 @@ def test_in_6_nothing_else_is_served(console: WebConsole, path: str) -> None:
     assert b"root:" not in answer.body
 
 
+def test_in_6_the_tables_are_explored_below_an_address_of_their_own(console: WebConsole) -> None:
+    rows = console.get("/api/pipelines", Pipelines)["pipelines"]
+    assert [row["explore"] for row in rows] == ["explore/0/", "", "", ""]
+    moved = console.ask("/explore/0")
+    assert (moved.status, moved.headers["location"]) == (307, "0/")
+    page = console.ask("/explore/0/")
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert console.ask("/explore/0/console/base.css").status == 200
+    site = console.get("/explore/0/api/site", Site)
+    assert (site["kind"], site["has_now"]) == ("access", True)
+    with console.follow("/explore/0/api/now/stream") as found:
+        assert "there is no topic 'web-access'" in next(found)["problem"]
+
+
+def test_in_6_the_guard_also_protects_the_explored_tables(console: WebConsole) -> None:
+    place = "/explore/0/api/site"
+    assert console.ask(place).headers["cache-control"] == "no-store"
+    assert console.ask(place, Sec_Fetch_Site="cross-site").status == 403
+    assert console.ask(place, Host="evil.example").status == 403
+    assert console.ask(place, "POST").status == 405
+    without = console.ask("/explore/1/api/site")
+    assert without.status == 404 and "no tables in" in without.json["error"]
+    for path in ("/explore/9/", "/explore/-1/", "/explore/0/static/..%2fserver.py", "/explore/x/"):
+        assert console.ask(path).status == 404, path
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])
 def test_in_6_the_page_is_shown_within_the_console(
     browser: Browser, console: WebConsole, width: int, scheme: str
@@ -109,6 +138,21 @@ def test_in_6_the_page_is_shown_within_the_console(
         page.get_by_role("link", name="report.html").first.click()
         page.frame_locator("iframe").locator("h1").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_in_6_a_click_in_the_console_leads_to_the_explored_tables(
+    browser: Browser, console: WebConsole
+) -> None:
+    with opened(browser, 1400, "light") as page:
+        page.goto(f"http://localhost:{console.port}/#/pipelines")
+        page.get_by_role("link", name="Explore").click()
+        heading = page.get_by_role("heading", name="Pages", exact=True)
+        card = page.locator("section", has=heading)
+        card.get_by_role("button", name="/priced").click()
+        page.wait_for_url(f"http://localhost:{console.port}/explore/0/#/?page=%2Fpriced")
+        page.locator(".matching").get_by_text("7 hits").wait_for()
+        page.get_by_role("link", name="Now").click()
+        page.get_by_text("there is no topic 'web-access'").wait_for()
 
 
 def test_in_6_a_script_in_a_page_does_not_run(browser: Browser, console: WebConsole) -> None:

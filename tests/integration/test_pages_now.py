@@ -16,8 +16,7 @@ import pytest
 import barnabas
 from barnabas.client import NewTopic, SyncProducer
 from barnabas.client.sync.producer import SyncAdmin
-from barnabas_pipeline.pages import now_feed
-from barnabas_pipeline.pages.now_feed import Cluster, NowFeed
+from barnabas_pipeline.pages.now_feed import USUAL, Cluster, Limits, NowFeed
 from barnabas_pipeline.pages.shapes import Kind, Now
 from tests.kit.pipeline import event_records
 from tests.kit.pipeline.web_records import line
@@ -146,16 +145,14 @@ async def shown(found: AsyncGenerator[Now | None, None], condition: Callable[[No
     raise AssertionError("the feed ended")
 
 
-def feed(broker: barnabas.Broker, kind: Kind = "events", topic: str = TOPIC) -> NowFeed:
-    return NowFeed(kind, Cluster(broker.bootstrap_servers, {}, topic))
+def feed(broker: barnabas.Broker, limits: Limits = USUAL) -> NowFeed:
+    return NowFeed("events", Cluster(broker.bootstrap_servers, {}, TOPIC), limits)
 
 
-def test_it_reads_only_while_somebody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(now_feed, "KEPT_S", 0.0)
-
+def test_it_reads_only_while_somebody_watches() -> None:
     async def run(broker: barnabas.Broker) -> None:
         before = set(asyncio.all_tasks())
-        live = feed(broker)
+        live = feed(broker, Limits(kept_s=0.0))
         for hits in (3, 6):
             await asyncio.to_thread(send, broker.bootstrap_servers, 3)
             found = live.watch()
@@ -206,11 +203,9 @@ def test_older_records_are_skipped() -> None:
         asyncio.run(run(broker))
 
 
-def test_with_too_many_records_the_view_begins_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(now_feed, "MOST_RECORDS", 100)
-
+def test_with_too_many_records_the_view_begins_later() -> None:
     async def run(broker: barnabas.Broker) -> None:
-        live = feed(broker)
+        live = feed(broker, Limits(most_records=100))
         found = live.watch()
         now = await shown(found, lambda each: each["hits"] >= 100)
         assert now["hits"] == 100
@@ -237,7 +232,7 @@ def test_logs_are_read_as_well(kind: Kind) -> None:
     value = hit if kind == "access" else entry
 
     async def run(broker: barnabas.Broker) -> None:
-        live = feed(broker, kind, "lines")
+        live = NowFeed(kind, Cluster(broker.bootstrap_servers, {}, "lines"))
         found = live.watch()
         now = await shown(found, lambda each: each["hits"] == 7)
         assert now["online"] == (1 if kind == "access" else None)

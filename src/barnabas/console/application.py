@@ -18,9 +18,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.console.api import Api
 from barnabas.console.client_api import ClientApi
-from barnabas.console.guard import ACTION_PATH, Guard
+from barnabas.console.guard import ACTION_PATH, EXPLORE_PATH, Guard
 from barnabas.console.json_response import json_response, problem_response
 from barnabas.console.pipeline_api import PipelineApi
+from barnabas.console.pipeline_explorer import PipelineExplorer
 from barnabas.console.problem import WebProblem, problem_of
 from barnabas.console.shapes import Session
 from barnabas.console.static_files import StaticFiles
@@ -60,6 +61,7 @@ def cluster_answers(
     """
     api = Api(watch, closing)
     clients, pipelines = ClientApi(watch), PipelineApi(folders)
+    explorer = PipelineExplorer(folders, watch, closing)
     writer = None if options is None else Writer(watch.servers, options, api.forget, user)
 
     answers: dict[str, Answer] = {
@@ -80,6 +82,8 @@ def cluster_answers(
         "/api/clients/producers": clients.producers,
         "/api/pipelines": pipelines.pipelines,
         "/pipelines/{number}/{name:path}": pipelines.page,
+        EXPLORE_PATH + "{number}": explorer.index,
+        EXPLORE_PATH + "{number}/{path:path}": explorer.page,
         "/api/security": api.security,
         "/api/security/explain": api.explain,
         "/api/actions": _no_actions if writer is None else writer.state,

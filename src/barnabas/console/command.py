@@ -47,8 +47,8 @@ DEFAULT_PORT: Final = 8080
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="DIR",
-    help="Also show the pages and the accounts of a pipeline, from the folder that it writes to. "
-    "May be repeated.",
+    help="Also show the pages and the accounts of a pipeline, from the folder that it writes to, "
+    "and explore its tables, if the extra `pages` is installed. May be repeated.",
 )
 @click.option(
     "--sign-in",

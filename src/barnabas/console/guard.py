@@ -22,6 +22,8 @@ LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 MOST_ADDRESS_BYTES: Final = 16_384
 """The maximum number of bytes in a path with its parameters, which may include the offsets of 1,000
 partitions."""
+EXPLORE_PATH: Final = "/explore/"
+"""The interactive pages of pipelines are below this prefix, each with its own `api/`."""
 ACTION_PATH: Final = "/api/actions/"
 """Requests to paths below this prefix change the cluster, so these paths accept only POST."""
 SIGN_IN_PATHS: Final = ("/api/session/sign-in", "/api/session/sign-out")
@@ -68,7 +70,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return  # WebSockets and lifespan events are not supported
-        is_api = scope["path"].startswith("/api/")
+        is_api = _is_api(scope["path"])
 
         async def send_with_headers(sent: Message) -> None:
             if sent["type"] == "http.response.start":
@@ -96,7 +98,7 @@ class Guard:
                 f"this console is not {headers.get('host', '')[:100]!r}: use the address that "
                 "`barnabas console` printed, or start it with --host and this name",
             )
-        if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
+        if headers.get("sec-fetch-site") == "cross-site" and _is_api(scope["path"]):
             return WebProblem(403, "a page of another site may not read this console")
         methods = self._methods(scope["path"])
         if scope["method"] not in methods:
@@ -126,6 +128,11 @@ def host_name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0].casefold()
     return host.partition(":")[0].casefold().rstrip(".")
+
+
+def _is_api(path: str) -> bool:
+    """Return whether an address may answer with figures, and not with a page or its files."""
+    return path.startswith("/api/") or (path.startswith(EXPLORE_PATH) and "/api/" in path)
 
 
 def _is_ip(name: str) -> bool:

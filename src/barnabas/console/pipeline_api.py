@@ -10,10 +10,11 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from barnabas.console.guard import EXPLORE_PATH
 from barnabas.console.json_response import json_response
+from barnabas.console.pipeline_explorer import can_explore, folder_number
 from barnabas.console.pipeline_folder import PipelineFolder
 from barnabas.console.pipeline_shapes import Pipelines
-from barnabas.console.problem import WebProblem
 
 MOST_FOLDERS: Final = 50
 _POLICY: Final = "; ".join(
@@ -45,16 +46,16 @@ class PipelineApi:
         async with self._turn:  # at most one thread at a time reads a slow disk
             found = [await asyncio.to_thread(folder.rows) for folder in self._folders]
         rows = [row for folder in found for row in folder]
+        if can_explore():
+            for row in rows:
+                if row["batch_at"] is not None:
+                    row["explore"] = f"{EXPLORE_PATH[1:]}{row['number']}/"
         return json_response(Pipelines(folders=len(self._folders), pipelines=rows))
 
     async def page(self, request: Request) -> Response:
         """Answer `/pipelines/NUMBER/NAME`."""
         number, name = request.path_params["number"], request.path_params["name"]
-        if not (number.isascii() and number.isdigit() and len(number) < 4):
-            raise WebProblem(404, f"there is no folder {number[:20]!r}")
-        if int(number) >= len(self._folders):
-            raise WebProblem(404, f"there is no folder {number}: {len(self._folders)} were given")
-        folder = self._folders[int(number)]
+        folder = self._folders[folder_number(number, len(self._folders))]
         async with self._turn:
             content = await asyncio.to_thread(folder.read, name)
         headers = {"content-security-policy": _POLICY, "cache-control": "no-store"}

@@ -151,6 +151,7 @@ class PipelineFolder:
             sent_twice=None,
             balances=None,
             reasons=[],
+            explore="",
         )
 
 

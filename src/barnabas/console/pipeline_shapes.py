@@ -37,6 +37,9 @@ class PipelineRow(TypedDict):
     """Whether each record that was read has exactly one outcome."""
     reasons: list[Reason]
     """At most 20 reasons, with the most common first."""
+    explore: str
+    """The relative address of the interactive pages over the tables, or "" if there are no tables,
+    or if the packages of these pages are not installed."""
 
 
 class Pipelines(TypedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -14,18 +14,10 @@ from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.group import command_group
 from barnabas.cli.options import run_client
 from barnabas.console.server import Address, is_local
-from barnabas_pipeline.pages.now_feed import Cluster
+from barnabas_pipeline.pages.now_feed import TOPICS, Cluster
 from barnabas_pipeline.pages.server import serve as serve_pages
-from barnabas_pipeline.pages.shapes import Kind
 from barnabas_pipeline.pages.source import Options, Source
 from barnabas_pipeline.tracking.funnels import parse_funnel
-
-_TOPICS: Final[dict[Kind, str]] = {
-    "events": "events",
-    "access": "web-access",
-    "logs": "system-logs",
-}
-"""The topics from which the pipelines read."""
 
 
 @command_group()
@@ -103,7 +95,7 @@ def serve(
         )
     cluster = None
     if context.get_parameter_source("servers") is not ParameterSource.DEFAULT:
-        cluster = Cluster(servers, client_options(), topic or _TOPICS[source.kind])
+        cluster = Cluster(servers, client_options(), topic or TOPICS[source.kind])
     elif topic is not None:
         raise click.UsageError("--topic needs --bootstrap-server")
     run_client(serve_pages(source, cluster, Address(host, given["port"]), _report), None)

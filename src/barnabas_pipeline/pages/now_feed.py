@@ -28,10 +28,12 @@ from barnabas_pipeline.pages.shapes import Kind, Now
 
 _log = logging.getLogger(__name__)
 
-MOST_RECORDS: Final = 1_000_000
-"""If the half hour has more records, the view begins later."""
-KEPT_S: Final = 60.0
-"""How long the feed runs without viewers."""
+TOPICS: Final[Mapping[Kind, str]] = {
+    "events": "events",
+    "access": "web-access",
+    "logs": "system-logs",
+}
+"""The topics from which the pipelines usually read."""
 
 _SHOW_S: Final = 1.0
 _ROUND_S: Final = 0.4
@@ -54,12 +56,25 @@ class Cluster(NamedTuple):
     topic: str
 
 
+class Limits(NamedTuple):
+    """What the feed may use."""
+
+    most_records: int = 1_000_000
+    """If the half hour has more records, the view begins later."""
+    kept_s: float = 60.0
+    """How long the feed runs without viewers."""
+
+
+USUAL: Final = Limits()
+
+
 class NowFeed:
     """The live view of one topic."""
 
-    def __init__(self, kind: Kind, cluster: Cluster) -> None:
+    def __init__(self, kind: Kind, cluster: Cluster, limits: Limits = USUAL) -> None:
         self._kind = kind
         self._cluster = cluster
+        self._limits = limits
         self._viewers = 0
         self._left_s = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -109,7 +124,7 @@ class NowFeed:
                 await asyncio.sleep(_RETRY_S)
 
     def _is_over(self) -> bool:
-        return not self._viewers and time.monotonic() - self._left_s > KEPT_S
+        return not self._viewers and time.monotonic() - self._left_s > self._limits.kept_s
 
     def _consumer(self) -> Consumer:
         options: dict[str, Any] = {
@@ -161,7 +176,7 @@ class NowFeed:
         new = [name for name in names if name not in state.positions]
         if new:
             async with asyncio.timeout(2 * _PATIENCE_S):
-                state.positions.update(await _starts(consumer, new, state))
+                state.positions.update(await self._starts(consumer, new))
         read = set(consumer.assignment())
         consumer.assign(state.positions)
         for name, offset in state.positions.items():
@@ -172,6 +187,28 @@ class NowFeed:
         if without:
             listed = ", ".join(map(str, without[:10]))
             state.problem = f"these partitions of {topic!r} have no leader: {listed}"
+
+    async def _starts(
+        self, consumer: Consumer, names: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Return the offsets at which the last half hour begins, or a later time if it has too many
+        records.
+        """
+        ends = await consumer.end_offsets(list(names))
+        most, span_ms = self._limits.most_records, SPAN_MS
+        for _ in range(_HALVINGS):
+            found = await consumer.offsets_for_times(dict.fromkeys(names, _now_ms() - span_ms))
+            starts = {}
+            for name in names:
+                at = found.get(name)
+                starts[name] = ends[name] if at is None else min(at.offset, ends[name])
+            if sum(ends[name] - starts[name] for name in names) <= most:
+                if span_ms < SPAN_MS:
+                    self._state.note("start", _late_note(span_ms, most))
+                return starts
+            span_ms //= 2
+        self._state.note("start", "Only new records are counted: too many arrived just before.")
+        return ends
 
 
 class _State:
@@ -243,34 +280,11 @@ async def _poll(consumer: Consumer, state: _State) -> pa.Table:
         return await consumer.poll_arrow(0, with_headers=True)
 
 
-async def _starts(
-    consumer: Consumer, names: Sequence[TopicPartition], state: _State
-) -> dict[TopicPartition, int]:
-    """Return the offsets at which the last half hour begins, or a later time if it has too many
-    records.
-    """
-    ends = await consumer.end_offsets(list(names))
-    span_ms = SPAN_MS
-    for _ in range(_HALVINGS):
-        found = await consumer.offsets_for_times(dict.fromkeys(names, _now_ms() - span_ms))
-        starts = {}
-        for name in names:
-            at = found.get(name)
-            starts[name] = ends[name] if at is None else min(at.offset, ends[name])
-        if sum(ends[name] - starts[name] for name in names) <= MOST_RECORDS:
-            if span_ms < SPAN_MS:
-                state.note("start", _late_note(span_ms))
-            return starts
-        span_ms //= 2
-    state.note("start", "Only new records are counted: the topic has too many of the last minute.")
-    return ends
-
-
-def _late_note(span_ms: int) -> str:
+def _late_note(span_ms: int, most: int) -> str:
     minutes = max(1, span_ms // MINUTE_MS)
     return (
         f"Counting began with the last {counted(minutes, 'minute')}: the half hour has more than "
-        f"{MOST_RECORDS:,} records."
+        f"{most:,} records."
     )
 
 

@@ -28,6 +28,7 @@ function Pipeline({ row }) {
   const title = row.page && !row.problem ? html`<a href=${link(["pipelines", row.number, row.page])}>${name}</a>` : name;
   return html`<${Card} title=${title} note=${html`<${Ages} row=${row} />`}>
     ${row.problem && html`<p class="stale" role="status">${row.problem}</p>`}
+    ${row.explore && html`<div class="actions"><a class="button" href=${row.explore}>Explore</a></div>`}
     ${row.read != null && html`
       <${Keys} figures=${figures(row)} />
       ${row.balances === false && html`<p class="text-bad">These figures do not add up: records are missing or were counted twice.</p>`}
@@ -65,7 +66,10 @@ export function PipelinePage({ number, name }) {
           <p class="stale" role="status">${row?.problem || "There is no such page in the folder any more."}</p>`;
       }
       return html`<${Heading} over=${OVER} title=${html`<${Name}>${name}<//>`} note=${html`<${Ages} row=${row} />`}>
-          <div class="actions"><a class="button" href=${address} target="_blank" rel="noopener">Open in a tab of its own</a></div>
+          <div class="actions">
+            ${row.explore && html`<a class="button" href=${row.explore}>Explore</a>`}
+            <a class="button" href=${address} target="_blank" rel="noopener">Open in a tab of its own</a>
+          </div>
         <//>
         <iframe class="inner" key=${row.made_at} src=${address} sandbox="allow-downloads" title=${`The page ${name} of the pipeline`}></iframe>`;
     }}

@@ -17,6 +17,7 @@ PACKAGES = (
     "src/barnabas_pipeline",
     "src/barnabas/testing",
     "src/barnabas/broker",
+    "src/barnabas/zookeeper",
     "src/barnabas_track",
     "src/barnabas_collector",
     "src/barnabas_formats",

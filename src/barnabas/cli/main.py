@@ -49,6 +49,14 @@ def _run(words: list[str]) -> int:
             return start(words[2:])
         finally:
             gc.enable()
+    if words[:2] == ["zookeeper", "start"]:
+        gc.disable()
+        try:
+            from barnabas.cli.zookeeper.start_command import start as start_zookeeper
+
+            return start_zookeeper(words[2:])
+        finally:
+            gc.enable()
     # No command of ours has a name with one of these prefixes.
     if words and words[0].startswith(("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")):
         from barnabas.cli.kafka.run import run as run_kafka_tool

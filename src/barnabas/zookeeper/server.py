@@ -1,0 +1,292 @@
+"""Serves ZooKeeper's protocol on one machine: sockets, the disk and the clocks.
+
+All requests are carried out in memory at once. Their transactions are written by one thread: while
+it waits for the disk, further transactions gather, and the next fsync covers all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections import Counter
+
+from barnabas.clock import SystemClock
+from barnabas.errors import BarnabasError, CorruptData
+from barnabas.net.loop import new_event_loop
+from barnabas.zookeeper.connection import ClientConnection
+from barnabas.zookeeper.journal import Journal
+from barnabas.zookeeper.jute import ConnectRequest, long_bytes
+from barnabas.zookeeper.processor import Processor
+from barnabas.zookeeper.sessions import PASSWORD_BYTES, Sessions
+from barnabas.zookeeper.settings import ZooKeeperSettings
+from barnabas.zookeeper.transactions import replay, restore, snapshot_bytes
+from barnabas.zookeeper.tree import Tree
+from barnabas.zookeeper.words import Figures, answer
+
+_log = logging.getLogger(__name__)
+
+_SNAPSHOT_AT_BYTES = 4 << 20
+_SNAPSHOT_GROWTH = 2
+_CONTAINER_CHECK_S = 60.0
+_BACKLOG = 512
+_LEAST_WAIT_S = 10.0  # for the first record of a connection
+
+
+class DiskFailed(BarnabasError):
+    """Raised if transactions cannot be written, so the server has to end."""
+
+
+class ZooKeeperServer:
+    """A server with its data directory."""
+
+    def __init__(self, settings: ZooKeeperSettings) -> None:
+        """Read the data directory, which is created if necessary.
+
+        Raises OSError, ConfigError or CorruptData.
+        """
+        self.settings = settings
+        self._clock = SystemClock()
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._journal = Journal(settings.data_dir)
+        sessions = Sessions(settings.min_timeout_ms, settings.max_timeout_ms)
+        tree = Tree()
+        self._load(tree, sessions)
+        self.processor = Processor(tree, sessions)
+        self.synced_zxid = tree.zxid
+        self._snapshot_size = len(self._journal.snapshot or b"")
+        self._journal.snapshot, self._journal.batches = None, []
+        self.holding: dict[ClientConnection, None] = {}
+        """The connections with frames that wait for the disk."""
+        self.received = self.sent = 0
+        self._latencies = [0.0, 0.0, 0.0, 0.0]  # count, sum, least, most, in seconds
+        self._connections: dict[ClientConnection, None] = {}
+        self._per_host: Counter[str] = Counter()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self._listener: asyncio.Server | None = None
+        self._began_s = 0.0
+        self._ticked_s = 0.0
+        self._containers_due_s = 0.0
+        self.port = settings.port
+        self.failure: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """Listen, and let sessions expire from now on. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        self.failure = loop.create_future()
+        now_s = self._began_s = self._ticked_s = loop.time()
+        self._containers_due_s = now_s + _CONTAINER_CHECK_S
+        # Ids are never reused, even if the files are moved away.
+        self.processor.sessions.begin_after((self._clock.wall_ms() << 16) & (1 << 56) - 1)
+        self.processor.sessions.touch_all(now_s)
+        self._listener = await loop.create_server(
+            lambda: ClientConnection(self),
+            self.settings.host,
+            self.settings.port,
+            backlog=_BACKLOG,
+            reuse_address=True,
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
+        self._schedule_tick()
+
+    async def stop(self) -> None:
+        """Close all connections, and write what has not been written. Sessions continue."""
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            connection.abort()
+        await self._is_idle.wait()
+        self._journal.close()
+
+    # ---- what connections call ----
+
+    def has_opened(self, connection: ClientConnection) -> bool:
+        """Count a new connection, and return whether it is accepted."""
+        limit = self.settings.max_connections
+        self._connections[connection] = None
+        self._per_host[connection.host] += 1
+        if limit and self._per_host[connection.host] > limit:
+            _log.warning(
+                "refused a connection from %s, which has %d already (maxClientCnxns)",
+                connection.host,
+                limit,
+            )
+            return False
+        return True
+
+    def has_closed(self, connection: ClientConnection) -> None:
+        self._connections.pop(connection, None)
+        self.holding.pop(connection, None)
+        self._per_host[connection.host] -= 1
+        if self._per_host[connection.host] <= 0:
+            del self._per_host[connection.host]
+        self.processor.disconnect(connection)
+
+    def connect(self, connection: ClientConnection, request: ConnectRequest) -> None:
+        self.processor.connect(
+            connection, request, self._clock.wall_ms(), lambda: os.urandom(PASSWORD_BYTES)
+        )
+        self._touch(connection)
+        self._sync_if_needed()
+
+    def execute(self, connection: ClientConnection, frame: bytes) -> None:
+        self._touch(connection)
+        self.processor.execute(connection, frame, self._clock.wall_ms())
+        self._sync_if_needed()
+
+    def word_answer(self, word: bytes) -> str:
+        return answer(word, self._figures, self.settings._replace(port=self.port))
+
+    def count_latency(self, seconds: float) -> None:
+        count, total, least, most = self._latencies
+        least = min(least, seconds) if count else seconds
+        self._latencies = [count + 1, total + seconds, least, max(most, seconds)]
+
+    # ---- the disk ----
+
+    def _load(self, tree: Tree, sessions: Sessions) -> None:
+        journal = self._journal
+        try:
+            if journal.snapshot is not None:
+                restore(journal.snapshot, tree, sessions)
+            for batch in journal.batches:
+                replay(batch, tree, sessions)
+            if tree.zxid < journal.sealed_zxid:
+                raise CorruptData(f"the transactions up to {journal.sealed_zxid} are missing")
+        except CorruptData as error:
+            journal.close()
+            raise journal.damage(str(error)) from None
+
+    def _sync_if_needed(self) -> None:
+        has_failed = self.failure is not None and self.failure.done()
+        is_due = self.processor.tree.zxid > self.synced_zxid and not has_failed
+        if is_due and self._is_idle.is_set():
+            self._is_idle.clear()
+            # The requests that have arrived in this turn of the loop share the fsync.
+            asyncio.get_running_loop().call_soon(self._sync)
+
+    def _sync(self) -> None:
+        zxid = self.processor.tree.zxid
+        batch = b"".join((long_bytes(zxid), *self.processor.take_staged()))
+        due_at = max(_SNAPSHOT_AT_BYTES, _SNAPSHOT_GROWTH * self._snapshot_size)
+        snapshot = None
+        if self._journal.size_bytes + len(batch) > due_at:
+            snapshot = snapshot_bytes(self.processor.tree, self.processor.sessions)
+            self._snapshot_size = len(snapshot)
+        loop = asyncio.get_running_loop()
+        writing = loop.run_in_executor(None, self._write, batch, snapshot)
+        writing.add_done_callback(lambda done: self._on_written(done, zxid))
+
+    def _write(self, batch: bytes, snapshot: bytes | None) -> None:
+        """Run in the thread."""
+        self._journal.append(batch)
+        if snapshot is not None:
+            self._journal.replace(snapshot)
+
+    def _on_written(self, writing: asyncio.Future[None], zxid: int) -> None:
+        self._is_idle.set()
+        error = writing.exception()
+        if error is not None:
+            assert self.failure is not None
+            if not self.failure.done():
+                self.failure.set_exception(
+                    DiskFailed(f"cannot write to {self._journal.path}: {error}")
+                )
+            return
+        self.synced_zxid = zxid
+        # Before the connections continue with requests that they held back.
+        self._sync_if_needed()
+        for connection in list(self.holding):
+            connection.release(zxid)
+            if not connection.held:
+                self.holding.pop(connection, None)
+
+    # ---- the clock ----
+
+    def _touch(self, connection: ClientConnection) -> None:
+        session = connection.session
+        if session is not None:
+            session.touch(asyncio.get_running_loop().time())
+
+    def _schedule_tick(self) -> None:
+        asyncio.get_running_loop().call_later(self._tick_s, self._on_tick)
+
+    @property
+    def _tick_s(self) -> float:
+        # Sessions end up to one tick late.
+        return self.settings.tick_ms / 1000
+
+    def _on_tick(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        late_s = now_s - self._ticked_s - self._tick_s
+        self._ticked_s = now_s
+        processor, time_ms = self.processor, self._clock.wall_ms()
+        # If the process was suspended, the clients' pings have not been read yet.
+        if late_s > self._tick_s:
+            processor.sessions.postpone(late_s)
+        for session_id in processor.sessions.past_deadline(now_s):
+            _log.info("session 0x%x expired", session_id)
+            processor.expire(session_id, time_ms)
+        if now_s >= self._containers_due_s:
+            self._containers_due_s = now_s + _CONTAINER_CHECK_S
+            processor.delete_containers(time_ms)
+        self._sync_if_needed()
+        wait_s = max(_LEAST_WAIT_S, 2 * self._tick_s)
+        for connection in list(self._connections):
+            if connection.is_waiting_for_session and now_s - connection.opened_at_s > wait_s:
+                connection.abort()
+        self._schedule_tick()
+
+    def _figures(self) -> Figures:
+        tree = self.processor.tree
+        count, total, least, most = self._latencies
+        return Figures(
+            *(self.received, self.sent, len(self._connections)),
+            *(sum(each.held for each in self.holding), tree.zxid, len(tree.nodes) + 1),
+            sum(len(path) + len(node.data or b"") for path, node in tree.nodes.items()),
+            sum(map(len, tree.ephemerals.values())),
+            *(len(self.processor.watches), len(self.processor.sessions.by_id)),
+            round(least * 1000),
+            total * 1000 / count if count else 0.0,
+            round(most * 1000),
+            round((asyncio.get_running_loop().time() - self._began_s) * 1000),
+        )
+
+
+def run(settings: ZooKeeperSettings) -> int:
+    """Serve clients until SIGTERM or SIGINT, and return the exit code."""
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(_serve(settings))
+    except (BarnabasError, OSError) as error:
+        sys.stderr.write(f"barnabas zookeeper: {error}\n")
+        return 1
+
+
+async def _serve(settings: ZooKeeperSettings) -> int:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    server = ZooKeeperServer(settings)
+    try:
+        await server.start()
+        assert server.failure is not None
+        server.failure.add_done_callback(lambda _: stopping.set())
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        sys.stdout.write(f"zookeeper ready on {host}:{server.port}\n")
+        sys.stdout.flush()
+        gc.freeze()
+        gc.enable()
+        await stopping.wait()
+        if server.failure.done():
+            server.failure.result()
+        _log.info("stopping")
+    finally:
+        await server.stop()
+    _log.info("stopped cleanly")
+    return 0

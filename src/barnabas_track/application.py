@@ -29,6 +29,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from barnabas_track.batch_records import BatchOrigin, is_robot, records_of
+from barnabas_track.countries import Countries
 from barnabas_track.event_batch import (
     MOST_BODY_BYTES,
     MOST_LETTER_BYTES,
@@ -41,7 +42,7 @@ from barnabas_track.journal import MOST_BYTES
 from barnabas_track.outbox import NotStored
 from barnabas_track.page_script import PageScript
 from barnabas_track.pixel import GIF, GIF_HEADERS, MOST_QUERY_BYTES, batch_of_query
-from barnabas_track.rate_limits import RateLimits
+from barnabas_track.rate_limits import RateLimits, client_address
 from barnabas_track.stores import Store
 
 _EVENTS: Final = "/v1/events"
@@ -59,6 +60,9 @@ class Endpoint(NamedTuple):
     directory: Path | None = None  # of the journal
     most_journal_bytes: int = MOST_BYTES
     limits: RateLimits | None = None
+    countries: Countries | None = None
+    trust_forwarded: bool = False
+    """Whether the address of a request is the last one in X-Forwarded-For."""
 
     @property
     def rejected_topic(self) -> str:
@@ -121,7 +125,7 @@ class Application:
             media_type = given.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if media_type.decode("latin-1") not in _TYPES:
                 raise _Refusal(415, f"the Content-Type is neither {' nor '.join(_TYPES)}")
-            answer = await self._keep(given, await _body(receive))
+            answer = await self._keep(given, await _body(receive), self._country(scope))
             return JSONResponse(answer, headers=headers)
         except _Refusal as refusal:
             headers |= refusal.headers
@@ -139,7 +143,8 @@ class Application:
             query = request.query_params.multi_items()
             if request.method != "HEAD":
                 body = batch_of_query(query, now_ms, uuid.uuid4().hex)
-                await self._keep(_first_headers(request.scope), body)
+                given = _first_headers(request.scope)
+                await self._keep(given, body, self._country(request.scope))
         except _Refusal as refusal:
             headers = GIF_HEADERS | refusal.headers
             return PlainTextResponse(f"{refusal}\n", refusal.status, headers)
@@ -174,7 +179,15 @@ class Application:
             "Vary": "Origin",
         }
 
-    async def _keep(self, given: Mapping[bytes, bytes], body: bytes) -> dict[str, Any]:
+    def _country(self, scope: Scope) -> str | None:
+        of, trust_forwarded = self._endpoint.countries, self._endpoint.trust_forwarded
+        if of is None:
+            return None
+        return of.country_of(client_address(scope, trust_forwarded=trust_forwarded))
+
+    async def _keep(
+        self, given: Mapping[bytes, bytes], body: bytes, country: str | None
+    ) -> dict[str, Any]:
         """Check and store a batch, and return the answer. Raises _Refusal."""
         unreadable: UnreadableBatch | None = None
         now_ms = time.time_ns() // 1_000_000
@@ -187,6 +200,7 @@ class Application:
             received_ms=now_ms,
             is_robot=is_robot(given.get(b"user-agent", b"").decode("latin-1")),
             is_private=b"1" in (given.get(b"dnt"), given.get(b"sec-gpc")),
+            country=country,
         )
         topics = self._endpoint.topic, self._endpoint.rejected_topic
         try:

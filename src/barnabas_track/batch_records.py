@@ -34,12 +34,16 @@ class BatchOrigin(NamedTuple):
     is_robot: bool
     is_private: bool
     """The visitor asked not to be followed (DNT, Global Privacy Control)."""
+    country: str | None = None
+    """The ISO 3166 code of the country from which the batch was sent, if it is known."""
 
     @property
     def fields(self) -> bytes:
         """The additional fields of an event, as the end of a JSON object."""
-        bot, private = (b"true" if each else b"false" for each in self[1:])
-        return b',"received":%d,"bot":%b,"private":%b}' % (self.received_ms, bot, private)
+        bot, private = (b"true" if each else b"false" for each in self[1:3])
+        country = b"" if self.country is None else b',"country":"%b"' % self.country.encode()
+        received = self.received_ms
+        return b',"received":%d,"bot":%b,"private":%b%b}' % (received, bot, private, country)
 
 
 def records_of(

@@ -65,10 +65,7 @@ class RateLimits:
             self._day = day
             self._salt = secrets.token_bytes(_SALT_BYTES)
             self._buckets.clear()
-        client = scope["client"]
-        address = "" if client is None else client[0]
-        if self._trust_forwarded:
-            address = _last_forwarded(scope) or address
+        address = client_address(scope, trust_forwarded=self._trust_forwarded)
         network = hashlib.blake2b(
             network_of(address), digest_size=_HASH_BYTES, key=self._salt
         ).digest()
@@ -91,6 +88,16 @@ class RateLimits:
             self._buckets.popitem(last=False)
         self._buckets[network] = _Bucket(left - is_allowed, now_s)
         return 0 if is_allowed else (1 - left) / self._rate
+
+
+def client_address(scope: Scope, *, trust_forwarded: bool) -> str:
+    """Return the address from which a request was sent, or "" if it is not known.
+
+    `trust_forwarded`: whether the nearest proxy has added it to X-Forwarded-For.
+    """
+    client = scope["client"]
+    address = "" if client is None else client[0]
+    return _last_forwarded(scope) or address if trust_forwarded else address
 
 
 def network_of(address: str) -> bytes:

@@ -16,6 +16,7 @@ import pytest
 import barnabas
 from barnabas.client import ConsumerRecord
 from barnabas_collector.dead_letter_headers import REASON
+from tests.kit.country_database import write_database
 from tests.kit.processes.broker_process import BrokerProcess, broker_process
 from tests.kit.processes.command_line import COMMAND, with_settings
 from tests.kit.processes.track_server import (
@@ -181,6 +182,25 @@ def test_the_limit_can_be_switched_off(servers: str, rate: str) -> None:
         assert {ask_for_little(running) for _ in range(2_000)} == {200}
     finally:
         running.kill()
+
+
+def test_an_event_has_the_country_of_its_address(servers: str, tmp_path: Path) -> None:
+    """BT-6: the country is that of the address, and no event brings its own."""
+    networks = {"192.0.2.0/24": {"country": {"iso_code": "AT"}}}
+    path = write_database(tmp_path / "countries.mmdb", networks)
+    running = Tracking(servers)
+    running.options = ["--countries", str(path), "--trust-forwarded"]
+    running.start()
+    try:
+        for id_, address in (("from-austria", "192.0.2.77"), ("from-nowhere", "203.0.113.9")):
+            assert running.send(event(id_), **{"X-Forwarded-For": address}).status == 200
+            forged = running.send({**event(f"{id_}-2"), "country": "NZ"})
+            assert json.loads(forged.body)["rejected"] == 1
+    finally:
+        running.kill()
+    ids = ("from-austria", "from-nowhere")
+    found = [json.loads(written(servers, id_).value or b"") for id_ in ids]
+    assert [each.get("country") for each in found] == ["AT", None]
 
 
 def test_no_address_is_kept(servers: str, tmp_path: Path) -> None:

@@ -38,10 +38,11 @@ _OF_VISITS: Final = (
     ("campaign", "Campaigns", "Visits by the campaign in the address of their first page."),
     ("device", "Devices", "Visits by kind of device, derived from the width of the screen."),
     ("language", "Languages", "Visits by the language of the browser."),
+    ("country", "Countries", "Visits by the country of the visitor's address."),
     ("visitor", "New and returning", "Visits that are a visitor's first one, and later ones."),
 )
 _NEED_PAGES: Final = ("entry", "exit")
-_OPTIONAL: Final = ("medium", "campaign")
+_OPTIONAL: Final = ("medium", "campaign", "country")
 _ROW_COLUMNS: Final[list[Column]] = [
     {"label": "Time", "unit": "time"},
     {"label": "Event", "unit": "text"},

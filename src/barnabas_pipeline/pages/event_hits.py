@@ -33,7 +33,17 @@ BEATS: Final = ("seconds", "scroll")
 
 _SENT_AGAIN: Final[Mapping[str, tuple[str, ...]]] = {"vitals": VITALS, "heartbeat": BEATS}
 """Events that the tracker sends several times for a page view, with their numbers."""
-_TEXTS: Final = ("name", "host", "path", "source", "medium", "campaign", "screen", "language")
+_TEXTS: Final = (
+    "name",
+    "host",
+    "path",
+    "source",
+    "medium",
+    "campaign",
+    "screen",
+    "language",
+    "country",
+)
 _COLUMNS: Final = (
     *("time", "visitor", "referrer", "value", "properties", "partition", "offset"),
     *("robot", "page_view", *_TEXTS),
@@ -127,6 +137,7 @@ def _dimensions(
         "campaign": at_begin("Campaign", "campaign"),
         "device": first_known("Device", "screen"),
         "language": first_known("Language", "language"),
+        "country": first_known("Country", "country"),
         "entry": Coded("Entry page", pick(columns["path"], entry), values["path"], True),
         "exit": Coded("Exit page", pick(columns["path"], exit_), values["path"], True),
         "visitor": _visitor_type(order),

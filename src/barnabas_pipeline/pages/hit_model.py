@@ -9,6 +9,7 @@ import numpy as np
 
 from barnabas.console.problem import WebProblem
 from barnabas_pipeline.behaviour.rankings import own_host
+from barnabas_pipeline.behaviour.schemas import EVENTS as ACCESSED
 from barnabas_pipeline.pages.access_cards import AccessPages
 from barnabas_pipeline.pages.access_hits import Known
 from barnabas_pipeline.pages.event_cards import EventPages
@@ -22,6 +23,7 @@ from barnabas_pipeline.pages.shapes import Answer, Card, Cell, Concern, Rows, Si
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.pages.table_rows import TableRows
 from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.tracking.schemas import EVENTS as TRACKED
 
 _REFRESH_S: Final = 15
 _KEPT: Final = 64
@@ -88,7 +90,8 @@ def read_hit_model(
     kind: Literal["events", "access"], snapshot: Snapshot, batch: int, options: Options
 ) -> Model:
     """Return a model of these tables."""
-    table = TableRows(snapshot.dataset("events"))
+    schema = TRACKED if kind == "events" else ACCESSED
+    table = TableRows(snapshot.dataset("events"), schema)
     pages: HitPages
     statuses: list[str] = []
     own = None

@@ -18,9 +18,11 @@ class TableRows:
     Files that a later version of the table no longer contains remain on disk for a week.
     """
 
-    def __init__(self, dataset: Any) -> None:
-        """`dataset`: the table, or None if it does not exist."""
-        self._schema = None if dataset is None else dataset.schema
+    def __init__(self, dataset: Any, schema: pa.Schema) -> None:
+        """`dataset`: the table, or None if it does not exist. `schema`: its columns today; those
+        that an older file does not have are null.
+        """
+        self._schema = schema
         self._files = [] if dataset is None else list(dataset.get_fragments())
         self._groups: list[tuple[Any, int]] | None = None
         self._begins = np.zeros(1, dtype=np.int64)

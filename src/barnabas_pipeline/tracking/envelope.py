@@ -35,6 +35,7 @@ FIELDS: Final[Mapping[str, Any]] = {
     "campaign": pl.String,
     "screen": pl.String,
     "language": pl.String,
+    "country": pl.String,
     "value": pl.Float64,
     "properties": pl.String,
     "robot": pl.Boolean,
@@ -43,12 +44,13 @@ FIELDS: Final[Mapping[str, Any]] = {
 }
 """The columns of `parse_events`. All but `reason` are null for an event with a reason."""
 
-_ADDED: Final = ("received", "bot", "private", "network")
+_ADDED: Final = ("received", "bot", "private", "network", "country")
 """The fields that the server adds to an event."""
 
 _MOST_BYTES: Final = 64 << 10
 _MOST_MS: Final = 253_402_300_799_000  # the end of the year 9999
 _MOST_FIELDS: Final = 100  # of a query
+_COUNTRY: Final = re.compile("[A-Z]{2}")
 _WEB: Final = ("http", "https")
 _SLASHES: Final = re.compile("/{2,}")
 
@@ -97,10 +99,15 @@ def _fields(value: bytes | None, stored_ms: int) -> dict[str, Any]:
         "referrer": referring_host(event.get("referrer"), address.get("host")),
         "screen": event.get("screen"),
         "language": event.get("language"),
+        "country": _country(added.get("country")),
         **_properties(event.get("properties")),
         "robot": added.get("bot") is True,
         "page_view": event["name"] == PAGE_VIEW,
     }
+
+
+def _country(found: object) -> str | None:
+    return found if isinstance(found, str) and _COUNTRY.fullmatch(found) else None
 
 
 def _address(url: str | None) -> dict[str, Any]:

@@ -35,6 +35,7 @@ EVENTS: Final = pa.schema(
         ("campaign", pa.string()),
         ("screen", pa.string()),
         ("language", pa.string()),
+        ("country", pa.string()),
         ("value", pa.float64()),
         ("properties", pa.string()),
         ("robot", pa.bool_()),
@@ -48,7 +49,8 @@ EVENTS: Final = pa.schema(
     ]
 )
 """Contains each event id once. `visitor` is null if the visitor asked not to be tracked. `referrer`
-is a host, or null if the page was reached from a page on the same host. `source`, `medium` and
+is a host, or null if the page was reached from a page on the same host. `country` is null unless
+`barnabas track serve` has a database of countries. `source`, `medium` and
 `campaign` come from the address (`utm_*`), or from the event's own field `campaign`. `value` is the
 number in the property `value`; `properties` is a JSON object."""
 PAGES: Final = pa.schema(

@@ -99,6 +99,13 @@ def track() -> None:
     help="Take the client's address from X-Forwarded-For. Only for a server that is reached "
     "through a proxy alone, because others can forge it.",
 )
+@click.option(
+    "--countries",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Add the country of each request's address to its events, from a database in MaxMind's DB "
+    "format, such as GeoLite2-Country.mmdb. The address itself is not kept.",
+)
 @bootstrap_server
 def serve(
     port: int, host: str, topic: str, origins: tuple[str, ...], servers: str, **given: Any
@@ -125,15 +132,18 @@ def serve(
     from barnabas_collector.listen_address import ListenAddress
 
     try:
-        from barnabas_track import application, rate_limits, server
+        from barnabas_track import application, countries, rate_limits, server
     except ImportError as error:
         raise ConfigError(f"{error}: {install_line('track')}") from None
     address = ListenAddress(host, port)
     most_bytes = given["dir_mib"] << 20
-    limits = None
+    trust_forwarded, limits = given["trust_forwarded"], None
     if rate := given["rate"]:
-        limits = rate_limits.RateLimits(rate, trust_forwarded=given["trust_forwarded"])
-    endpoint = application.Endpoint(topic, origins, given["directory"], most_bytes, limits)
+        limits = rate_limits.RateLimits(rate, trust_forwarded=trust_forwarded)
+    database = None if given["countries"] is None else countries.Countries(given["countries"])
+    endpoint = application.Endpoint(
+        topic, origins, given["directory"], most_bytes, limits, database, trust_forwarded
+    )
     run_client(server.serve(servers, client_options(), endpoint, address, _report), None)
 
 

@@ -16,7 +16,9 @@ from barnabas_pipeline.pages.filters import Filters
 Event = dict[str, Any]
 SILENCE_US = 30 * 60 * 1_000_000
 MISSING = "~"
-OF_VISITS = (*("source", "medium", "campaign", "device", "language", "entry", "exit", "visitor"),)
+OF_VISITS = (
+    *("source", "medium", "campaign", "device", "language", "country", "entry", "exit", "visitor"),
+)
 
 
 class Visit(NamedTuple):
@@ -44,8 +46,8 @@ class Visit(NamedTuple):
             return begin[name] or MISSING
         if name == "device":
             return next((device(each["screen"]) for each in self.events if each["screen"]), MISSING)
-        if name == "language":
-            return next((each["language"] for each in self.events if each["language"]), MISSING)
+        if name in ("language", "country"):
+            return next((each[name] for each in self.events if each[name]), MISSING)
         if name == "visitor":
             known = "new" if self.is_first else "returning"
             return MISSING if self.visitor is None else known
@@ -137,7 +139,7 @@ class Plain:
         for name in OF_VISITS:
             of = [each for each in self.visits if each.views or name not in ("entry", "exit")]
             values = [each.dimension(name) for each in of]
-            is_named = name in ("medium", "campaign")
+            is_named = name in ("medium", "campaign", "country")
             cards[name] = ranked(each for each in values if each != MISSING or not is_named)
         cards["event"] = [
             [name, count, self._value(name)]

@@ -51,6 +51,7 @@ ROWS = st.fixed_dictionaries(
         "campaign": st.sampled_from((None, "spring")),
         "screen": st.sampled_from((None, "390x844", "820x1180", "1920x1080")),
         "language": st.sampled_from((None, "en", "de")),
+        "country": st.sampled_from((None, "AT", "NZ")),
         "value": st.sampled_from((None, None, 2.0, 0.5)),
         "properties": st.none() | PROPERTIES.map(json.dumps),
         "robot": st.sampled_from((False, False, False, True)),
@@ -66,6 +67,7 @@ CHOICES = {
     "campaign": ("spring", MISSING),
     "device": ("phone", "tablet", MISSING),
     "language": ("en", MISSING),
+    "country": ("AT", MISSING),
     "entry": ("/", "/a", MISSING),
     "exit": ("/", "/b", MISSING),
     "visitor": ("new", "returning", MISSING),
@@ -100,7 +102,7 @@ def pages_of(rows: Sequence[dict[str, Any]]) -> tuple[EventPages, list[Event]]:
     # A small batch size tests that batches belong together.
     tables = [table.slice(begin, 7) for begin in range(0, len(table), 7)] or [table]
     dataset = ds.dataset(tables)
-    return EventPages(TableRows(dataset), Options()), events
+    return EventPages(TableRows(dataset, EVENTS), Options()), events
 
 
 def cells_of(card: Card) -> list[list[Any]]:

@@ -13,13 +13,13 @@ from barnabas_pipeline.page.addresses import mask_addresses, mask_column
 from barnabas_pipeline.pages.access_hits import PEOPLE, Known, read_lines
 from barnabas_pipeline.pages.access_tables import missing_pages, response_times
 from barnabas_pipeline.pages.filters import MISSING, Filters
-from barnabas_pipeline.pages.funnel_cards import funnel_card
+from barnabas_pipeline.pages.funnel_cards import funnel_cards
 from barnabas_pipeline.pages.hit_cards import Heads, Ranking, visits_by
 from barnabas_pipeline.pages.hit_headlines import ACCESS_FIGURES, headlines
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hit_timeline import timeline
-from barnabas_pipeline.pages.hits import Array
+from barnabas_pipeline.pages.hits import Array, Hits
 from barnabas_pipeline.pages.shapes import Cell, Column, Headline, Timeline
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.pages.table_rows import TableRows
@@ -64,61 +64,11 @@ class AccessPages(HitPages):
         self.table = table
         self.hits = read_lines(table, known, _as_they_are if self._show else mask_column)
         self.row_columns = _ROW_COLUMNS
-        of = self.hits.dimensions
-        one: Heads = [("Visits", "count")]
         self.sources = [
-            Ranking(
-                "pages",
-                "Pages",
-                "Page views by page: successful GET requests for anything but images, scripts,"
-                " style sheets and downloads.",
-                of["page"].values,
-                (("Page views", "count"),),
-                lambda selection: [_count("page", selection, selection.views)],
-                "page",
-            ),
-            *(
-                Ranking(name, title, about, of[name].values, one, visits_by(name, pages), name)
-                for name, title, about, pages in _OF_VISITS
-            ),
-            _hits_by(self, "host", "Hosts", "Requests by virtual host."),
-            _hits_by(self, "status", "Statuses", "Responses by status."),
-            _hits_by(self, "method", "Methods", "Requests by method."),
-            Ranking(
-                "errors",
-                "Errors by page",
-                "Responses with a status of 400 or above, by path.",
-                of["page"].values,
-                (("Errors", "count"),),
-                lambda selection: [
-                    _count("page", selection, selection.those(selection.hits.is_error))
-                ],
-                "page",
-            ),
-            Ranking(
-                "bytes",
-                "Data sent",
-                "The sizes of the responses by path.",
-                of["page"].values,
-                (("Sent", "bytes"),),
-                _bytes_by_page,
-                "page",
-            ),
-            Ranking(
-                "who",
-                "People and robots",
-                "Requests by kind of visitor, whichever of them is selected.",
-                of["who"].values,
-                (("Requests", "count"),),
-                _hits_by_who,
-                "who",
-            ),
+            *_rankings(self.hits),
             missing_pages(self.hits),
             response_times(self.hits),
-            *(
-                funnel_card(f"funnel-{number}", funnel)
-                for number, funnel in enumerate(options.funnels, 1)
-            ),
+            *funnel_cards(options.funnels),
             next_pages(self.hits),
             visit_lengths(),
             hours_of_week(),
@@ -183,13 +133,65 @@ _DEFINITIONS: Final = {
 }
 
 
-def _hits_by(pages: AccessPages, name: str, title: str, about: str) -> Ranking:
+def _rankings(hits: Hits) -> list[Ranking]:
+    of = hits.dimensions
+    visits: Heads = [("Visits", "count")]
+    page = of["page"].values
+    return [
+        Ranking(
+            "pages",
+            "Pages",
+            "Page views by page: successful GET requests for anything but images, scripts, style"
+            " sheets and downloads.",
+            page,
+            (("Page views", "count"),),
+            lambda selection: [_count("page", selection, selection.views)],
+            "page",
+        ),
+        *(
+            Ranking(name, title, about, of[name].values, visits, visits_by(name, pages), name)
+            for name, title, about, pages in _OF_VISITS
+        ),
+        _hits_by(hits, "host", "Hosts", "Requests by virtual host."),
+        _hits_by(hits, "status", "Statuses", "Responses by status."),
+        _hits_by(hits, "method", "Methods", "Requests by method."),
+        Ranking(
+            "errors",
+            "Errors by page",
+            "Responses with a status of 400 or above, by path.",
+            page,
+            (("Errors", "count"),),
+            lambda selection: [_count("page", selection, selection.those(selection.hits.is_error))],
+            "page",
+        ),
+        Ranking(
+            "bytes",
+            "Data sent",
+            "The sizes of the responses by path.",
+            page,
+            (("Sent", "bytes"),),
+            _bytes_by_page,
+            "page",
+        ),
+        Ranking(
+            "who",
+            "People and robots",
+            "Requests by kind of visitor, whichever of them is selected.",
+            of["who"].values,
+            (("Requests", "count"),),
+            _hits_by_who,
+            "who",
+        ),
+    ]
+
+
+def _hits_by(hits: Hits, name: str, title: str, about: str) -> Ranking:
     def counts(selection: Selection) -> list[Array]:
         return [_count(name, selection, None if selection.mask is None else selection.places)]
 
-    values = pages.hits.dimensions[name].values
-    hides = name == "host"
-    return Ranking(name, title, about, values, (("Requests", "count"),), counts, name, hides)
+    values = hits.dimensions[name].values
+    heads: Heads = [("Requests", "count")]
+    return Ranking(name, title, about, values, heads, counts, name, name == "host")
 
 
 def _hits_by_who(selection: Selection) -> list[Array]:

@@ -43,7 +43,7 @@ _COLUMNS: Final = (
 
 
 class Known(NamedTuple):
-    """What other tables say about the hits."""
+    """Contains what other tables say about the hits."""
 
     agents: pl.DataFrame
     """The table `agents`, which contains the parsed user agents."""
@@ -77,7 +77,7 @@ class _Reader:
         self.columns.note("missing", at, referrer.to_frame())
         times = batch["response_time_us"]
         at = np.flatnonzero(times.is_valid().to_numpy(zero_copy_only=False))
-        time = pl.Series("time", times.take(at), dtype=pl.Int64).cast(pl.Float32)
+        time = pl.Series("time", times.take(at), dtype=pl.Int64).cast(pl.Float64)
         self.columns.note("time", at, time.to_frame())
         client = pl.DataFrame({name: pl.Series(batch[name]) for name in ("client", "agent")})
         visitors = hashes_of(client.hash_rows(), np.ones(len(batch), dtype=bool))
@@ -101,8 +101,8 @@ def read_lines(rows: TableRows, known: Known, mask: Mask) -> Hits:
         reader.add(batch)
     columns = reader.columns
     order = columns.order()
-    codes = {name: small(columns.ordered(name, order)) for name in (*_TEXTS, "source")}
-    is_view, robot = columns.ordered("is_view", order), columns.ordered("robot", order)
+    codes = {name: small(columns.in_order(name, order)) for name in (*_TEXTS, "source")}
+    is_view, robot = columns.in_order("is_view", order), columns.in_order("robot", order)
     hour, first_hour = hours_of(order.time_us)
     statuses = [int(each) if each.isdecimal() else 0 for each in reader.values["status"].names]
     first = order.visits.begins[:-1]
@@ -113,12 +113,12 @@ def read_lines(rows: TableRows, known: Known, mask: Mask) -> Hits:
         hour,
         first_hour,
         order.visit,
-        columns.ordered("row", order),
+        columns.in_order("row", order),
         is_view,
         np.array(statuses)[codes["status"]] >= ERROR,
         {**_dimensions(codes, reader.values, is_view, order), **agents.dimensions(mask)},
         order.visits,
-        {"bytes": columns.ordered("bytes", order)},
+        {"bytes": columns.in_order("bytes", order)},
         columns.notes(order),
         {"referrer": reader.values["referrer"]},
     )

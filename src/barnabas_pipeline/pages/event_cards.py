@@ -8,13 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from barnabas_pipeline.pages.event_hits import read_events
-from barnabas_pipeline.pages.funnel_cards import funnel_card
-from barnabas_pipeline.pages.hit_cards import Counts, Ranking, visits_by
+from barnabas_pipeline.pages.funnel_cards import funnel_cards
+from barnabas_pipeline.pages.hit_cards import Counts, Heads, Ranking, visits_by
 from barnabas_pipeline.pages.hit_headlines import EVENT_DEFINITIONS, EVENT_FIGURES, headlines
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hit_timeline import timeline
-from barnabas_pipeline.pages.hits import Array
+from barnabas_pipeline.pages.hits import Array, Hits
 from barnabas_pipeline.pages.page_tables import reading, vitals
 from barnabas_pipeline.pages.shapes import Cell, Column, Headline, Timeline
 from barnabas_pipeline.pages.source import Options
@@ -41,6 +41,8 @@ _OF_VISITS: Final = (
     ("country", "Countries", "Visits by the country of the visitor's address."),
     ("visitor", "New and returning", "Visits that are a visitor's first one, and later ones."),
 )
+_AUTOMATIC: Final = ("heartbeat", "vitals")
+"""Events that are not among the other events of the timeline, because nobody caused them."""
 _NEED_PAGES: Final = ("entry", "exit")
 _OPTIONAL: Final = ("medium", "campaign", "country")
 _ROW_COLUMNS: Final[list[Column]] = [
@@ -67,68 +69,19 @@ class EventPages(HitPages):
         self.table = table
         self.hits = read_events(table)
         self.row_columns = _ROW_COLUMNS
-        dimensions = self.hits.dimensions
         self.sources = [
-            Ranking(
-                "pages",
-                "Pages",
-                "Page views by page.",
-                dimensions["page"].values,
-                (("Page views", "count"),),
-                _views_by("page"),
-                "page",
-            ),
-            *(
-                Ranking(
-                    name,
-                    title,
-                    about,
-                    dimensions[name].values,
-                    (("Visits", "count"),),
-                    visits_by(name, name in _NEED_PAGES),
-                    name,
-                    name in _OPTIONAL,
-                )
-                for name, title, about in _OF_VISITS
-            ),
-            Ranking(
-                "host",
-                "Hosts",
-                "Page views by host.",
-                dimensions["host"].values,
-                (("Page views", "count"),),
-                _views_by("host"),
-                "host",
-            ),
-            Ranking(
-                "event",
-                "Events",
-                "Events by name, with the sum of their values.",
-                dimensions["event"].values,
-                (("Events", "count"), ("Value", "value")),
-                _events_by_name,
-                "event",
-            ),
-            Ranking(
-                "errors",
-                "Errors by page",
-                "Events named error, by the page on which they happened.",
-                dimensions["page"].values,
-                (("Errors", "count"),),
-                _errors_by_page,
-                "page",
-            ),
+            *_rankings(self.hits),
             next_pages(self.hits),
             vitals(self.hits),
             reading(self.hits),
-            *(
-                funnel_card(f"funnel-{number}", funnel)
-                for number, funnel in enumerate(options.funnels, 1)
-            ),
+            *funnel_cards(options.funnels),
             visit_lengths(),
             retention(),
             hours_of_week(),
         ]
+        names = self.hits.dimensions["event"]
+        is_own = np.array([name not in _AUTOMATIC for name in names.values.names])
+        self._is_other = is_own[names.codes] & ~self.hits.is_view & ~self.hits.is_error
 
     def headlines(self, selection: Selection, other: Selection | None) -> list[Headline]:
         found = headlines(EVENT_FIGURES, EVENT_DEFINITIONS, selection, other)
@@ -138,7 +91,7 @@ class EventPages(HitPages):
         hits = self.hits
         lines = [
             ("views", "Page views", selection.views),
-            ("others", "Other events", selection.those(~hits.is_view & ~hits.is_error)),
+            ("others", "Other events", selection.those(self._is_other)),
             ("errors", "Errors", selection.those(hits.is_error)),
         ]
         return timeline(selection, lines, None if other is None else hits.time_us[other.views])
@@ -161,6 +114,48 @@ class EventPages(HitPages):
             row["screen"],
             row["properties"],
         ]
+
+
+def _rankings(hits: Hits) -> list[Ranking]:
+    of = hits.dimensions
+    views: Heads = [("Page views", "count")]
+    visits: Heads = [("Visits", "count")]
+    page, host, event = (of[name].values for name in ("page", "host", "event"))
+    return [
+        Ranking("pages", "Pages", "Page views by page.", page, views, _views_by("page"), "page"),
+        *(
+            Ranking(
+                name,
+                title,
+                about,
+                of[name].values,
+                visits,
+                visits_by(name, name in _NEED_PAGES),
+                name,
+                name in _OPTIONAL,
+            )
+            for name, title, about in _OF_VISITS
+        ),
+        Ranking("host", "Hosts", "Page views by host.", host, views, _views_by("host"), "host"),
+        Ranking(
+            "event",
+            "Events",
+            "Events by name, with the sum of their values.",
+            event,
+            (("Events", "count"), ("Value", "value")),
+            _events_by_name,
+            "event",
+        ),
+        Ranking(
+            "errors",
+            "Errors by page",
+            "Events named error, by the page on which they happened.",
+            page,
+            (("Errors", "count"),),
+            _errors_by_page,
+            "page",
+        ),
+    ]
 
 
 def _views_by(name: str) -> Counts:

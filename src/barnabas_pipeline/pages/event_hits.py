@@ -93,15 +93,15 @@ def read_events(rows: TableRows) -> Hits:
         reader.add(batch)
     columns = reader.columns
     order = columns.order()
-    codes = {name: small(columns.ordered(name, order)) for name in _TEXTS}
-    is_view = columns.ordered("is_view", order)
+    codes = {name: small(columns.in_order(name, order)) for name in _TEXTS}
+    is_view = columns.in_order("is_view", order)
     hour, first_hour = hours_of(order.time_us)
     return Hits(
         order.time_us,
         hour,
         first_hour,
         order.visit,
-        columns.ordered("row", order),
+        columns.in_order("row", order),
         is_view,
         codes["name"] == reader.values["name"].numbers.get(ERROR, -1),
         _dimensions(codes, reader.values, is_view, order),

@@ -31,6 +31,11 @@ _HEADS: Final[Heads] = [
 ]
 
 
+def funnel_cards(funnels: Sequence[Funnel]) -> list[Listing]:
+    """Return the cards of funnels, named `funnel-1`, `funnel-2` and so on."""
+    return [funnel_card(f"funnel-{number}", each) for number, each in enumerate(funnels, 1)]
+
+
 def funnel_card(name: str, funnel: Funnel) -> Listing:
     """Return the card of a funnel."""
 

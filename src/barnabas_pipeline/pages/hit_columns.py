@@ -56,7 +56,7 @@ class HitColumns:
         is_view = np.concatenate(self._parts["is_view"]) if self.hits else np.zeros(0, bool)
         return order_of(self._joined("visitor"), self._joined("time_us"), place, is_view)
 
-    def ordered(self, name: str, order: Order) -> Array:
+    def in_order(self, name: str, order: Order) -> Array:
         """Return a column in order, which is removed from here."""
         return self._joined(name)[order.rows]
 
@@ -67,12 +67,12 @@ class HitColumns:
         """
         places = order.places() if self._notes else order.rows
 
-        def placed(at: pl.Series) -> pl.Series:
+        def place_of(at: pl.Series) -> pl.Series:
             return pl.Series(places[at.to_numpy()])
 
         found = {}
         for name, parts in self._notes.items():
-            frame = pl.concat(parts).with_columns(pl.col("at").map_batches(placed, pl.UInt32))
+            frame = pl.concat(parts).with_columns(pl.col("at").map_batches(place_of, pl.UInt32))
             frame = frame.sort("at")
             if "key" in frame.columns:
                 is_last = pl.col("key").is_null() | pl.col("key").is_last_distinct()

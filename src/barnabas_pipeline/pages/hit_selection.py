@@ -119,7 +119,7 @@ class Selection:
 
     @property
     def _selects_hits(self) -> bool:
-        """Whether a visit can have both hits that match and others."""
+        """Return whether a visit can have both hits that match and others."""
         names = self.filters.values
         return self.filters.period != Period() or any(
             not self.hits.dimensions[name].of_visits for name in names

@@ -71,7 +71,7 @@ def _quantiles(hits: Hits, name: str, keys: Sequence[str]) -> dict[str, Quantile
 
 
 class _Wanted(NamedTuple):
-    """What a card shows: this quantile of the pages with the most page views."""
+    """Describes what a card shows: a quantile, for the pages with the most page views."""
 
     selection: Selection
     most: int | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from barnabas_pipeline.pages.shown_text import shown
 MOST_ROWS: Final = 12
 """The most rows of a card among the others. Its own address and its file have all rows."""
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_COMPARED: Final = ("bursts", "silences", "heat")
 _Look = Literal["bars", "table", "heat"]
 _Rows = list[tuple[str | None, list[Cell]]]
@@ -254,7 +255,8 @@ def _heat(source: Source) -> _Rows:
 
 
 def _ms(at: datetime) -> int:
-    return int(pl.Series([at]).dt.epoch("ms")[0])
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -27,6 +27,7 @@ DIMENSIONS: Final = ("level", "component", "host", "format", "template", "servic
 _TEXTS: Final = (*DIMENSIONS, "topic")
 _PLACE: Final = ("partition", "offset", "item")
 _BATCH_ROWS: Final = 65_536
+_READ_AHEAD: Final = 1  # batch, because Arrow's default of 16 takes much memory
 
 
 class Coded(NamedTuple):
@@ -48,7 +49,11 @@ class Unit(NamedTuple):
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read these columns in the order of the rows, a part at a time."""
         scanner = self.fragment.scanner(
-            schema=ENTRIES, columns=list(columns), batch_size=_BATCH_ROWS, use_threads=False
+            schema=ENTRIES,
+            columns=list(columns),
+            batch_size=_BATCH_ROWS,
+            batch_readahead=_READ_AHEAD,
+            use_threads=False,
         )
         yield from scanner.to_batches()
 
@@ -160,39 +165,57 @@ def read_columns(dataset: Any, mask: Callable[[str], str]) -> LogColumns:
 
     `mask`: a function that is applied to the labels of hosts and files.
     """
-    reading = _Reading()
-    for fragment in () if dataset is None else dataset.get_fragments():
-        for group in fragment.row_groups:
-            reading.add(Unit(fragment.subset(row_group_ids=[group.id]), group.num_rows))
-    return reading.finish(mask)
+    units = [
+        Unit(fragment.subset(row_group_ids=[group.id]), group.num_rows)
+        for fragment in (() if dataset is None else dataset.get_fragments())
+        for group in fragment.row_groups
+    ]
+    reading = _Reading(units)
+    for number in range(len(units)):
+        reading.read(number)
+    found = reading.finish(mask)
+    pa.default_memory_pool().release_unused()
+    return found
 
 
 class _Reading:
-    """The columns while they are being read."""
+    """The columns while they are being read.
 
-    def __init__(self) -> None:
+    They have their final length from the start, because many small arrays would leave gaps in
+    memory. Their types become wider when larger numbers need it.
+    """
+
+    def __init__(self, units: list[Unit]) -> None:
         self._codes: dict[str, dict[str | None, int]] = {name: {None: 0} for name in _TEXTS}
-        self._parts: dict[str, list[Numbers]] = {
-            name: [np.zeros(0, np.uint8)] for name in (*_TEXTS, *_PLACE, "unit", "row")
-        }
-        self._times: list[Numbers] = [np.zeros(0, np.int64)]
-        self._units: list[Unit] = []
+        self._units = units
+        self._end = 0
+        total = sum(each.rows for each in units)
+        self._time_us = np.zeros(total, np.int64)
+        names = (*_TEXTS, *_PLACE, "unit", "row")
+        self._columns: dict[str, Numbers] = {name: np.zeros(total, np.uint8) for name in names}
 
-    def add(self, unit: Unit) -> None:
-        first = 0
-        for batch in unit.batches(("time", *_TEXTS, *_PLACE)):
+    def read(self, number: int) -> None:
+        """Read a unit."""
+        row = 0
+        for batch in self._units[number].batches(("time", *_TEXTS, *_PLACE)):
             rows = batch.num_rows
-            self._times.append(batch.column("time").cast(pa.int64()).to_numpy())
+            own = slice(self._end, self._end + rows)
+            self._time_us[own] = batch.column("time").cast(pa.int64()).to_numpy()
             for name in _TEXTS:
-                self._parts[name].append(self._encoded(name, batch.column(name)))
+                self._put(name, own, self._encoded(name, batch.column(name)))
             for name in _PLACE:
                 column = pc.add(batch.column(name).cast(pa.int64()), int(name == "item"))
-                numbers = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-                self._parts[name].append(_narrow(numbers))
-            self._parts["unit"].append(_narrow(np.full(rows, len(self._units), np.int64)))
-            self._parts["row"].append(_narrow(np.arange(first, first + rows)))
-            first += rows
-        self._units.append(unit)
+                self._put(name, own, pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
+            self._put("unit", own, np.array([number]))
+            self._put("row", own, np.arange(row, row + rows))
+            row += rows
+            self._end += rows
+
+    def _put(self, name: str, own: slice, numbers: Numbers) -> None:
+        numbers = _narrow(numbers)
+        kind = np.promote_types(self._columns[name].dtype, numbers.dtype)
+        self._columns[name] = self._columns[name].astype(kind, copy=False)
+        self._columns[name][own] = numbers
 
     def _encoded(self, name: str, column: pa.Array) -> Numbers:
         known = self._codes[name]
@@ -204,9 +227,7 @@ class _Reading:
         return codes
 
     def finish(self, mask: Callable[[str], str]) -> LogColumns:
-        time_us = np.concatenate(self._times)
-        self._times = []
-        columns = {name: np.concatenate(self._parts.pop(name)) for name in [*self._parts]}
+        time_us, columns = self._time_us, self._columns
         columns["topic"] = self._in_order(columns["topic"])
         keys = [columns[name] for name in ("item", "offset", "partition", "topic")]
         order = np.lexsort((*keys, time_us)).astype(np.uint32)

@@ -23,11 +23,14 @@ import pytest
 
 import barnabas
 from barnabas.client import SyncProducer
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.logs.definition import LOGS
 from barnabas_pipeline.tables import Tables
 from tests.kit.pipeline import log_records
 from tests.kit.pipeline.event_records import event, records, take
 from tests.kit.pipeline.shop_visits import BEGIN, DAYS, Visit, events_of, shop_visits
+from tests.kit.pipeline.table_batches import in_tasks, send_nothing, taken
+from tests.kit.pipeline.web_records import line, record, table
 from tests.kit.processes.chromium import opened
 from tests.kit.processes.web_console import WebConsole, pages_server
 from tests.kit.waiting import wait_until
@@ -527,3 +530,40 @@ def test_which_lines_of_the_logs(browser: Browser, tmp_path: Path) -> None:
         page.get_by_role("button", name="Details of the row").first.click()
         page.locator(".fields pre", has_text="y" * 3_000).wait_for()
         assert fits(page)
+
+
+def test_a_stopped_server_is_named_and_the_figures_stay(browser: Browser, tmp_path: Path) -> None:
+    take(tmp_path / "tables", 0, records(EVENTS[:50]))
+    with pages_server(tmp_path) as server, opened(browser) as page:
+        visit(page, address_of(server))
+        server.stop()
+        page.get_by_role("alert").get_by_text("The server does not answer.").first.wait_for()
+        assert matching(page) == 50
+
+
+def test_which_addresses_of_the_site_fail(browser: Browser, tmp_path: Path) -> None:
+    """The same page shows access logs."""
+    paths = ("/", "/basket", "/missing")
+    lines = [
+        line(
+            f"198.18.0.{number % 9}",
+            f"10:{number:02}:00",
+            paths[number % 3],
+            status=(200, 500, 404)[number % 3],
+            agent="Mozilla/5.0 (X11; Linux x86_64; rv:115.0) Gecko/20100101 Firefox/115.0",
+        )
+        for number in range(50)
+    ]
+    rows = table(record(each, number, position=number * 300) for number, each in enumerate(lines))
+    tables = Tables(tmp_path / "tables", BEHAVIOUR)
+    taken(tables, 0, "q", lambda each: in_tasks(rows, each), send_nothing)
+    failed = Counter(paths[number % 3] for number in range(50) if number % 3)
+    with pages_server(tmp_path) as server, opened(browser) as page:
+        visit(page, address_of(server))
+        assert bars(page, "Errors by page") == shown(failed)
+        choose(page, "Statuses", "500")
+        assert matching(page) == failed["/basket"]
+        page.get_by_role("link", name="Requests", exact=True).click()
+        page.get_by_role("columnheader", name="User agent").wait_for()
+        settle(page)
+        assert page.locator("tbody tr").count() == failed["/basket"]

@@ -15,6 +15,7 @@ const ALL_COLUMNS = 12;
 const LEAST_COLUMNS = 4;
 /** Cards of a few short rows, three of which fit side by side. */
 const SLIM = ["device", "browser", "system", "language", "host", "method", "severity", "event", "medium", "visitor"];
+const MOST_CONCERNS = 6;
 const MOST_COLUMNS = 4;
 const MOST_SHOWN = 500;
 
@@ -161,19 +162,27 @@ export function Headlines({ headlines, pairs }) {
 export function Concerns({ concerns }) {
   if (!concerns.length) return null;
   const isUrgent = concerns.some(({ is_urgent }) => is_urgent);
-  return html`<section class="alarms" role=${isUrgent ? "alert" : undefined} aria-label="Needs attention">
+  const rest = concerns.slice(MOST_CONCERNS);
+  return html`<section class="alarms" role=${isUrgent ? "region" : undefined} aria-label="Needs attention">
     <h2>Needs attention</h2>
-    ${concerns.map(
-      (each) => html`<div class=${`concern ${each.is_urgent ? "urgent" : ""}`} key=${each.title}>
-        <div>
-          <b><bdi>${each.title}</bdi></b> ${each.about && html`<span>${each.about}</span>`}
-          ${each.link &&
-          html`${!new URLSearchParams(each.link).has("words") &&
-            html`<a href=${`#/?${each.link}`} aria-label=${`Show: ${each.title}`}>Show</a>`}
-            <a href=${`#/rows?${each.link}`} aria-label=${`Rows of: ${each.title}`}>Rows</a>`}
-        </div>
-        ${each.examples.map((example) => html`<code><bdi>${example}</bdi></code>`)}
-      </div>`,
-    )}
+    ${concerns.slice(0, MOST_CONCERNS).map((each) => html`<${Concern} key=${each.title} each=${each} />`)}
+    ${rest.length > 0 &&
+    html`<details>
+      <summary>${format.number(rest.length)} more</summary>
+      ${rest.map((each) => html`<${Concern} key=${each.title} each=${each} />`)}
+    </details>`}
   </section>`;
+}
+
+function Concern({ each }) {
+  const { title, about, link: shown, examples } = each;
+  const canShow = shown && !new URLSearchParams(shown).has("words"); // only rows are searched for words
+  return html`<div class=${`concern ${each.is_urgent ? "urgent" : ""}`}>
+    <div>
+      <b><bdi>${title}</bdi></b> ${about && html`<span>${about}</span>`}
+      ${canShow && html`<a href=${`#/?${shown}`} aria-label=${`Show: ${title}`}>Show</a>`}
+      ${shown && html`<a href=${`#/rows?${shown}`} aria-label=${`Rows of: ${title}`}>Rows</a>`}
+    </div>
+    ${examples.map((example) => html`<code><bdi>${example}</bdi></code>`)}
+  </div>`;
 }

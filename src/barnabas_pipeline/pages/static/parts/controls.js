@@ -7,6 +7,7 @@ import { MISSING } from "../words.js";
 import { labelOf, useNames } from "../names.js";
 
 const DAY_MS = 86_400_000;
+const midnight = (at) => Math.floor(at / DAY_MS) * DAY_MS;
 const WHOLE = ["period", "since", "until"];
 
 /** Draws the period and the comparison. @param {{address: any, site: any}} props */
@@ -49,11 +50,11 @@ export function Periods({ address, site }) {
       <label>from <input type="date" value=${since} onChange=${setDate("since")} /></label>
       <label>to <input type="date" value=${until} onChange=${setDate("until")} /></label>
     </div>
-    ${view !== "rows" && html`<${Comparison} pairs=${pairs} found=${found} isAll=${isAll} open=${open} />`}
+    ${view !== "rows" && html`<${Comparison} ...${{ pairs, found, isAll, open, site }} />`}
   </section>`;
 }
 
-function Comparison({ pairs, found, isAll, open }) {
+function Comparison({ pairs, found, isAll, open, site }) {
   const compare = valueOf(pairs, "compare");
   const [isOther, setIsOther] = useState(false);
   const shown = compare === "before" ? "before" : compare || isOther ? "other" : "";
@@ -61,8 +62,14 @@ function Comparison({ pairs, found, isAll, open }) {
     const value = event.target.value;
     setIsOther(value === "other");
     if (value === "other") return open({ compare: "" });
-    // Everything has no period before it, so that the newest week is compared instead.
-    const period = value === "before" && isAll ? { period: "7d" } : {};
+    // Everything has no period before it, so the newest week is compared instead. A period without an end
+    // ends with the data.
+    const period = {};
+    if (value === "before" && isAll) period.period = "7d";
+    else if (value === "before" && site.ends_at != null) {
+      const whole = bounds(midnight(site.begins_at), midnight(site.ends_at) + DAY_MS);
+      for (const name of ["since", "until"]) if (!valueOf(found, name)) period[name] = whole[name];
+    }
     return open({ compare: value, compare_until: "", ...period });
   };
   const setOther = (name) => (event) => open({ [name]: event.target.value });
@@ -124,14 +131,24 @@ export function Chips({ address, site }) {
           class="chip"
           title=${`${label}: ${exact ?? value}`}
           aria-label=${`Remove ${label}: ${value}`}
-          onClick=${() => go(link(view, without(rest, ["before"])))}
+          onClick=${() => leave(link(view, without(rest, ["before"])))}
         >
           <span>${label}</span> <bdi>${value}</bdi> <i aria-hidden="true">×</i>
         </button>
       </li>`,
     )}
-    <li><button type="button" class="clear" onClick=${() => go(link(view, none))}>Clear all</button></li>
+    <li><button type="button" class="clear" onClick=${() => leave(link(view, none))}>Clear all</button></li>
   </ul>`;
+}
+
+/** Opens an address. The button that was pressed disappears, so the keyboard's focus moves to its neighbour. */
+function leave(hash) {
+  go(hash);
+  setTimeout(() => {
+    if (document.activeElement !== document.body) return;
+    const next = document.querySelector(".chips button") ?? document.getElementById("content");
+    next?.focus({ preventScroll: true });
+  }, 50);
 }
 
 const MOST_SUGGESTIONS = 300;

@@ -16,6 +16,7 @@ const LEAST_COLUMNS = 4;
 /** Cards of a few short rows, three of which fit side by side. */
 const SLIM = ["device", "browser", "system", "language", "host", "method", "severity", "event", "medium", "visitor"];
 const MOST_CONCERNS = 6;
+const MOST_EXAMPLES = 3;
 const MOST_COLUMNS = 4;
 const MOST_SHOWN = 500;
 
@@ -183,6 +184,11 @@ function Concern({ each }) {
       ${canShow && html`<a href=${`#/?${shown}`} aria-label=${`Show: ${title}`}>Show</a>`}
       ${shown && html`<a href=${`#/rows?${shown}`} aria-label=${`Rows of: ${title}`}>Rows</a>`}
     </div>
-    ${examples.map((example) => html`<code><bdi>${example}</bdi></code>`)}
+    ${examples.slice(0, MOST_EXAMPLES).map((example) => html`<code><bdi>${example}</bdi></code>`)}
+    ${examples.length > MOST_EXAMPLES &&
+    html`<details>
+      <summary>${format.number(examples.length - MOST_EXAMPLES)} more lines</summary>
+      ${examples.slice(MOST_EXAMPLES).map((example) => html`<code><bdi>${example}</bdi></code>`)}
+    </details>`}
   </div>`;
 }

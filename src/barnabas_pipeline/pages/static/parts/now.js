@@ -83,7 +83,7 @@ function Live({ isLogs }) {
         <p class="note">the last 30 minutes; errors in red</p>
         <${Minutes} minutes=${now.minutes} noun=${hits} />
       </section>
-      ${now.lists.map((list) => html`<${Leaders} key=${list.title} list=${list} />`)}
+      ${now.lists.map((list) => html`<${Leaders} key=${list.title} list=${list} width=${now.lists.length % 3 ? "half" : "third"} />`)}
     </div>`;
 }
 
@@ -112,9 +112,9 @@ function Minutes({ minutes, noun }) {
   </div>`;
 }
 
-function Leaders({ list }) {
+function Leaders({ list, width }) {
   const most = Math.max(1, ...list.rows.map(({ count }) => count));
-  return html`<section class="card half">
+  return html`<section class=${`card ${width}`}>
     <h2>${list.title}</h2>
     ${list.rows.length
       ? html`<ol class=${`bars ${/error/i.test(list.title) ? "errors" : ""}`}>

@@ -15,7 +15,7 @@ from barnabas_pipeline.logs.attention import usual_of
 from barnabas_pipeline.logs.figures import NO_LEVEL, TemplateRow
 from barnabas_pipeline.logs.logins import ACCEPTED, FAILED
 from barnabas_pipeline.pages.filters import MISSING, MOST_CHARACTERS
-from barnabas_pipeline.pages.log_columns import LogColumns
+from barnabas_pipeline.pages.log_columns import LogColumns, take
 from barnabas_pipeline.pages.log_figures import Selected
 from barnabas_pipeline.pages.log_timeline import severities
 from barnabas_pipeline.pages.shapes import Card, Cell, Column, Row, Unit
@@ -127,7 +127,8 @@ def _counted(name: str, nothing: str) -> Callable[[Source], _Rows]:
 def _components(source: Source) -> _Rows:
     columns, rows = source.columns, source.selected.rows
     components, levels = columns.texts["component"], columns.texts["level"]
-    cells = components.codes[rows].astype(np.int64) * 3 + severities(levels)[levels.codes[rows]]
+    of_level = severities(levels)[take(levels.codes, rows)]
+    cells = take(components.codes, rows).astype(np.int64) * 3 + of_level
     counts = np.bincount(cells, minlength=3 * len(components.labels)).reshape(-1, 3)
     found = [
         (label, int(own.sum()), int(own[0]), int(own[1]))
@@ -245,7 +246,7 @@ def _dead_letters(source: Source) -> _Rows:
 
 
 def _heat(source: Source) -> _Rows:
-    hours = source.columns.time_us[source.selected.rows] // 3_600_000_000
+    hours = take(source.columns.time_us, source.selected.rows) // 3_600_000_000
     if not len(hours):
         return []
     # 1 January 1970 was a Thursday.

@@ -97,7 +97,7 @@ class LogColumns(NamedTuple):
     def counts(self, name: str, rows: Numbers) -> dict[str | None, int]:
         """Return how many of these rows have each label of a dimension."""
         column = self.texts[name]
-        found = np.bincount(column.codes[rows], minlength=len(column.labels))
+        found = np.bincount(take(column.codes, rows), minlength=len(column.labels))
         by_label: dict[str | None, int] = {}
         for code in np.flatnonzero(found):
             label = column.labels[code]
@@ -158,6 +158,13 @@ class LogColumns(NamedTuple):
             first, done = end, until
             if done == len(rows):
                 return
+
+
+def take(numbers: Numbers, rows: Numbers) -> Numbers:
+    """Return the numbers of these rows, without a copy if the rows follow each other."""
+    if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1:
+        return numbers[int(rows[0]) : int(rows[-1]) + 1]
+    return numbers[rows]
 
 
 def read_columns(dataset: Any, mask: Callable[[str], str]) -> LogColumns:

@@ -20,7 +20,7 @@ from barnabas_pipeline.logs.figures import Figures, read_figures
 from barnabas_pipeline.logs.logins import SSHD
 from barnabas_pipeline.page.addresses import mask_addresses, mask_column
 from barnabas_pipeline.pages.filters import MISSING, Filters, Period
-from barnabas_pipeline.pages.log_columns import LogColumns, Numbers
+from barnabas_pipeline.pages.log_columns import LogColumns, Numbers, take
 from barnabas_pipeline.view import View
 
 _OF_LOGINS: Final = frozenset({"host", "component"})
@@ -41,8 +41,8 @@ class SelectedTables(View):
         self._all_templates = templates
         self._logins = logins
         names = ("format", "host", "component", "level", "template")
-        codes = {name: columns.texts[name].codes[rows] for name in names}
-        self._rows = pl.DataFrame({"time_us": columns.time_us[rows], **codes})
+        codes = {name: take(columns.texts[name].codes, rows) for name in names}
+        self._rows = pl.DataFrame({"time_us": take(columns.time_us, rows), **codes})
         self._computed: Mapping[str, Callable[[], pl.DataFrame]] = {
             "minutes": self._minutes,
             "components": self._components,

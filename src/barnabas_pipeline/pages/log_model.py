@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -45,6 +46,8 @@ _LABELS: Final = {
     "file": "File",
 }
 _ALL: Final = Filters()
+_ANSWERS: Final = 16
+"""The latest answers that are kept, since most pages begin without filters."""
 _DEFINITIONS: Final = {
     "entries": "Lines and log records in the tables.",
     "errors": "Entries of level ERROR or FATAL.",
@@ -82,6 +85,7 @@ class LogModel:
         self._figures = figures
         self._levels = _levels(columns)
         self._rows = LogRows(columns, figures.all.texts, figures.mask)
+        self._answers: OrderedDict[object, Answer] = OrderedDict()
         self._site = _site(columns, figures.all, batch)
 
     @property
@@ -89,6 +93,16 @@ class LogModel:
         return self._site
 
     def answer(self, filters: Filters) -> Answer:
+        key = (filters.period, tuple(sorted(filters.values.items())), filters.other)
+        found = self._answers.get(key)
+        if found is None:
+            found = self._answers[key] = self._answer(filters)
+            if len(self._answers) > _ANSWERS:
+                self._answers.popitem(last=False)
+        self._answers.move_to_end(key)
+        return found
+
+    def _answer(self, filters: Filters) -> Answer:
         source, other = self._sources(filters)
         rows = source.selected.rows
         return Answer(

@@ -10,7 +10,7 @@ from barnabas_formats.format import RAW
 from barnabas_formats.levels import LEVELS
 from barnabas_pipeline.logs.headlines import ERRORS
 from barnabas_pipeline.pages.filters import Period
-from barnabas_pipeline.pages.log_columns import Coded, LogColumns, Numbers
+from barnabas_pipeline.pages.log_columns import Coded, LogColumns, Numbers, take
 from barnabas_pipeline.pages.shapes import Series, Timeline
 
 SEVERITIES: Final = (("errors", "Errors"), ("warnings", "Warnings"), ("other", "Other entries"))
@@ -45,7 +45,7 @@ def span_of(columns: LogColumns, rows: Numbers, period: Period) -> Period | None
     if period.since_us is None or period.until_us is None:
         formats = columns.texts["format"]
         is_raw = np.fromiter((each == RAW for each in formats.values), bool)
-        of_rows = is_raw[formats.codes[rows]]
+        of_rows = is_raw[take(formats.codes, rows)]
         rows = rows if of_rows.all() else rows[~of_rows]
     first, last = int(times[rows[0]]), int(times[rows[-1]])
     # A period that begins long before the first entry would leave most of the timeline empty.
@@ -103,11 +103,11 @@ def errors_before(
 
 
 def _counted(columns: LogColumns, rows: Numbers, begin_us: int, step: int, buckets: int) -> Numbers:
-    times = columns.time_us[rows]
+    times = take(columns.time_us, rows)
     first, end = np.searchsorted(times, [begin_us, begin_us + step * buckets])
     rows, times = rows[first:end], times[first:end]
     levels = columns.texts["level"]
-    of_row = severities(levels)[levels.codes[rows]].astype(np.int64)
+    of_row = severities(levels)[take(levels.codes, rows)].astype(np.int64)
     cells = of_row * buckets + (times - begin_us) // step
     counted = np.bincount(cells, minlength=len(SEVERITIES) * buckets)
     return counted.reshape(len(SEVERITIES), buckets)

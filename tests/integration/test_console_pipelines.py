@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,6 +125,17 @@ def test_in_6_the_guard_also_protects_the_explored_tables(console: WebConsole) -
     assert without.status == 404 and "no tables in" in without.json["error"]
     for path in ("/explore/9/", "/explore/-1/", "/explore/0/static/..%2fserver.py", "/explore/x/"):
         assert console.ask(path).status == 404, path
+
+
+def test_in_6_tables_with_a_link_are_not_explored(folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[0] / "tables", tmp_path / "tables")
+    (tmp_path / "tables" / "events" / "more.parquet").symlink_to("/etc/passwd")
+    with (
+        barnabas.Broker() as broker,
+        web_console(broker.bootstrap_servers, "--pipeline", str(tmp_path)) as console,
+    ):
+        answer = console.ask("/explore/0/api/site")
+    assert answer.status == 404 and "links are not followed" in answer.json["error"]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])

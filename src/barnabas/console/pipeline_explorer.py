@@ -72,6 +72,8 @@ class PipelineExplorer:
 
     def _mount(self, folder: Path) -> Mounted:
         """Return the pages of a folder. Raises a `WebProblem`."""
+        if (link := _link_in(folder / "tables")) is not None:
+            raise WebProblem(404, f"{link} is a symbolic link; links are not followed")
         try:
             mount = import_module(_MODULE).mount
         except ImportError as error:
@@ -114,6 +116,14 @@ def folder_number(text: str, folders: int) -> int:
     if int(text) >= folders:
         raise WebProblem(404, f"there is no folder {text}: {folders} were given")
     return int(text)
+
+
+def _link_in(tables: Path) -> Path | None:
+    """Return a symbolic link in the tables, or None if there is none.
+
+    Anyone who can write to the folder could place a link to another file in it.
+    """
+    return next((path for path in (tables, *tables.rglob("*")) if path.is_symlink()), None)
 
 
 def can_explore() -> bool:

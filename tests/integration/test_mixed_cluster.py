@@ -360,6 +360,7 @@ def test_partitions_move_between_the_kinds(
     admin.delete_topics([topic])
     for broker in mixed.ours.brokers.values():
         wait_until(partial(is_gone, broker.data_dir / f"{topic}-0"), PATIENCE_S)
+    mixed.wait_for_deletion(topic)
 
 
 def is_gone(path: Path) -> bool:

@@ -113,6 +113,23 @@ class MixedCluster:
         assert process is not None
         return process.pid
 
+    def wait_for_deletion(self, topic: str) -> None:
+        """Return once the controller has nothing more to do for a topic that is being deleted.
+
+        A controller of Kafka's that is deposed before that is of no use if it is elected again:
+        "Controller to broker state change requests batch is not empty while creating a new one".
+        """
+        wait_until(
+            lambda: not asyncio.run(self._exists(layout.delete_topic_path(topic))), PATIENCE_S
+        )
+
+    async def _exists(self, path: str) -> bool:
+        store = await ZooKeeperStore.open(Settings(self.ours.zookeeper.connect, 60_000))
+        try:
+            return await store.read(path) is not None
+        finally:
+            await store.close()
+
     async def _delete_controller(self) -> None:
         store = await ZooKeeperStore.open(Settings(self.ours.zookeeper.connect, 60_000))
         try:

@@ -80,7 +80,7 @@ def _encode(value: Any) -> bytes:
         return _control(_TEXT, len(value.encode())) + value.encode()
     if isinstance(value, tuple):
         kind, number = value
-        content = number.to_bytes((number.bit_length() + 7) // 8, "big")
+        content: bytes = number.to_bytes((number.bit_length() + 7) // 8, "big")
         return _control(kind, len(content)) + content
     if isinstance(value, list):
         return _control(_ARRAY, len(value)) + b"".join(map(_encode, value))

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Final, Literal
 
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.console.problem import WebProblem
 from barnabas_pipeline.behaviour.rankings import own_host
@@ -117,6 +118,7 @@ def read_hit_model(
         "has_now": False,
         "refresh_s": _REFRESH_S,
     }
+    pa.default_memory_pool().release_unused()  # what reading has used
     return HitModel(pages, site, concerns)
 
 

@@ -220,7 +220,7 @@ def test_only_the_last_vitals_of_a_page_view_count() -> None:
         own = {"us": at, "visitor": visitor, "name": "vitals", "properties": properties}
         return {"path": "/", "robot": False, "partition": 0, **own}
 
-    rows = [row(0, "a", "v", 900), row(1, "a", "v", 7), row(2, "b", "v", "many")]
+    rows = [row(0, "a", "v", 0), row(1, "a", "v", 7), row(2, "b", "v", "many")]
     rows += [row(3, "c", f"{number}", number) for number in range(1, 7)]
     pages, _ = pages_of([dict.fromkeys(EVENTS.names) | each for each in rows])
     card = pages.card("vitals", Selection(pages.hits, Filters()), None, {})

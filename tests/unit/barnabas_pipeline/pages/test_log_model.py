@@ -323,6 +323,34 @@ def test_the_links_count_what_their_concerns_count(model: LogModel) -> None:
     assert matching[title] == intruder.failures + 1
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("user", ["a1"]),
+        ("user failed", ["a1"]),
+        # A template has neither the blanks nor the variable words of its messages.
+        ('"user failed"', []),
+        ('"größe of"', []),
+        ('"größe  of"', ["b2"]),
+        ("<*>", []),
+        # A mask has removed the underscore.
+        ("ed25519", []),
+        ("ED_25519", ["c3"]),
+    ],
+)
+def test_a_template_decides_only_where_all_its_messages_agree(
+    tmp_path: Path, words: str, expected: list[str]
+) -> None:
+    entries = [
+        {"time": BEGIN, "template": name, "message": MESSAGES[name].format("Ann"), "offset": 0}
+        for name in TEXTS
+    ]
+    write_files(str(tmp_path), entry_table(entries), ENTRIES)
+    columns = read_columns(ds.dataset(tmp_path, ENTRIES, format="parquet"), str)
+    page = LogRows(columns, TEXTS, str).page(Filters(), {"words": words})
+    assert [row[6] for row in page["rows"]] == expected
+
+
 def test_a_search_lists_the_latest_rows_first_and_continues(tmp_path: Path) -> None:
     order = [3, 0, 4, 1, 2]  # the files are not written in the order of their times
     for hour in order:

@@ -53,6 +53,7 @@ _OF_VISITS: Final = (
     ("browser", "Browsers", "Visits by browser, or by the name of the robot.", False),
     ("system", "Systems", "Visits by operating system.", False),
     ("device", "Devices", "Visits by kind of device.", False),
+    ("country", "Countries", "Visits by the country of the visitor's address.", False),
 )
 
 
@@ -151,6 +152,7 @@ def _rankings(hits: Hits) -> list[Ranking]:
         *(
             Ranking(name, title, about, of[name].values, visits, visits_by(name, pages), name)
             for name, title, about, pages in _OF_VISITS
+            if name in of
         ),
         _hits_by(hits, "host", "Hosts", "Requests by virtual host."),
         _hits_by(hits, "status", "Statuses", "Responses by status."),

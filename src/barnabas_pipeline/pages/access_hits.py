@@ -27,6 +27,7 @@ from barnabas_pipeline.pages.hits import (
     small,
 )
 from barnabas_pipeline.pages.table_rows import TableRows, flags
+from barnabas_track.countries import Countries
 
 PEOPLE: Final = "people"
 ROBOTS: Final = "robots"
@@ -49,13 +50,15 @@ class Known(NamedTuple):
     """The table `agents`, which contains the parsed user agents."""
     own_host: str | None
     """The site's own host."""
+    countries: Countries | None = None
 
 
 class _Reader:
     """Collects the lines of access logs."""
 
-    def __init__(self, mask: Mask) -> None:
+    def __init__(self, mask: Mask, countries: Countries | None) -> None:
         self.columns = HitColumns()
+        self._countries = countries
         self.values = {name: Values(change=each_text(mask)) for name in _TEXTS}
         self.values["status"] = Values()
         self.values["agent"] = Values()  # these are looked up, and never shown
@@ -63,6 +66,7 @@ class _Reader:
             change=each_text(lambda urls: mask(urls.str.replace(r"[?#].*$", "")))
         )
         self.values["source"] = Values(DIRECT, each_text(lambda urls: mask(hosts_of(urls))))
+        self.values["country"] = Values(change=self._countries_of)
         self._rows = 0
 
     def add(self, batch: Any) -> None:
@@ -70,6 +74,8 @@ class _Reader:
         texts = {name: batch[name].cast(pa.string()) for name in _TEXTS}
         codes = {name: self.values[name].encode(texts[name]) for name in _TEXTS}
         codes["source"] = self._sources(batch)
+        if self._countries is not None:
+            codes["country"] = self.values["country"].encode(batch["client"])
         self.columns.add_codes(**codes, bytes=_sizes(batch["bytes"]))
         self.columns.add(robot=flags(batch["robot"]))
         at = np.flatnonzero(flags(pc.equal(batch["status"], NOT_FOUND)))
@@ -82,6 +88,11 @@ class _Reader:
         client = pl.DataFrame({name: pl.Series(batch[name]) for name in ("client", "agent")})
         visitors = hashes_of(client.hash_rows(), np.ones(len(batch), dtype=bool))
         self.columns.add_places(batch, np.arange(len(batch)) + begin, visitors)
+
+    def _countries_of(self, addresses: list[str | None]) -> list[str | None]:
+        assert self._countries is not None
+        of = self._countries.country_of
+        return [None if each is None else of(each) for each in addresses]
 
     def _sources(self, batch: Any) -> Array:
         """Return the sources: the host of the referrer, unless the address names another."""
@@ -96,12 +107,13 @@ class _Reader:
 
 def read_lines(rows: TableRows, known: Known, mask: Mask) -> Hits:
     """Return all lines. `mask`: hides network addresses in texts."""
-    reader = _Reader(mask)
+    reader = _Reader(mask, known.countries)
     for batch in rows.batches(_COLUMNS):
         reader.add(batch)
     columns = reader.columns
     order = columns.order()
-    codes = {name: small(columns.in_order(name, order)) for name in (*_TEXTS, "source")}
+    names = (*_TEXTS, "source", *(() if known.countries is None else ("country",)))
+    codes = {name: small(columns.in_order(name, order)) for name in names}
     is_view, robot = columns.in_order("is_view", order), columns.in_order("robot", order)
     hour, first_hour = hours_of(order.time_us)
     statuses = [int(each) if each.isdecimal() else 0 for each in reader.values["status"].names]
@@ -131,7 +143,7 @@ def _dimensions(
     views = np.flatnonzero(is_view)
     entry, exit_ = first_of(visit, views, count), last_of(visit, views, count)
     paths = codes["path"]
-    return {
+    found = {
         "host": Coded("Host", codes["virtual_host"], values["virtual_host"]),
         "page": Coded("Page", paths, values["path"]),
         "source": Coded("Source", pick(codes["source"], entry), values["source"], of_visits=True),
@@ -140,6 +152,10 @@ def _dimensions(
         "entry": Coded("Entry page", pick(paths, entry), values["path"], of_visits=True),
         "exit": Coded("Exit page", pick(paths, exit_), values["path"], of_visits=True),
     }
+    if "country" in codes:
+        by_visit = codes["country"][order.visits.begins[:-1]]
+        found["country"] = Coded("Country", by_visit, values["country"], of_visits=True)
+    return found
 
 
 class _Agents:

@@ -18,6 +18,7 @@ from barnabas_pipeline.pages.now_feed import TOPICS, Cluster
 from barnabas_pipeline.pages.server import serve as serve_pages
 from barnabas_pipeline.pages.source import Options, Source
 from barnabas_pipeline.tracking.funnels import parse_funnel
+from barnabas_track.countries import Countries
 
 
 @command_group()
@@ -62,6 +63,13 @@ def pages() -> None:
     help="Show full network addresses instead of only their networks.",
 )
 @click.option(
+    "--countries",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="For access logs, show the countries of the addresses, from a database in MaxMind's DB "
+    "format, such as GeoLite2-Country.mmdb.",
+)
+@click.option(
     "--topic",
     metavar="NAME",
     shell_complete=topic_names,
@@ -86,7 +94,8 @@ def serve(
       barnabas pages serve out-logs --port 9000
     """
     funnels = [parse_funnel(text) for text in given["funnels"]]
-    source = Source(out, Options(funnels, given["show_addresses"]))
+    countries = None if given["countries"] is None else Countries(given["countries"])
+    source = Source(out, Options(funnels, given["show_addresses"], countries))
     if not is_local(host):
         warn(
             "barnabas pages",

@@ -100,7 +100,7 @@ def read_hit_model(
         pages = EventPages(table, options)
     else:
         own = own_host(snapshot)
-        pages = AccessPages(table, Known(snapshot.frame("agents"), own), options)
+        pages = AccessPages(table, Known(snapshot.frame("agents"), own, options.countries), options)
         statuses = pages.hits.dimensions["status"].values.names
     concerns = read_concerns(kind, snapshot, statuses, show=options.show_addresses)
     hits = pages.hits

@@ -19,6 +19,7 @@ from barnabas_pipeline.pages.shapes import Kind
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tracking.definition import TRACKING
 from barnabas_pipeline.tracking.funnels import Funnel
+from barnabas_track.countries import Countries
 
 
 class Options(NamedTuple):
@@ -26,6 +27,8 @@ class Options(NamedTuple):
 
     funnels: Sequence[Funnel] = ()
     show_addresses: bool = False
+    countries: Countries | None = None
+    """The countries of the addresses in access logs."""
 
 
 class Source:

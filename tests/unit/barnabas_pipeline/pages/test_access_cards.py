@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,8 @@ from barnabas_pipeline.pages.filters import MISSING, Filters, Period
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.pages.table_rows import TableRows
+from barnabas_track.countries import Countries
+from tests.kit.country_database import write_database
 from tests.unit.barnabas_pipeline.pages.plain_events import SILENCE_US, ranked
 
 BEGIN_US = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * 1_000_000
@@ -37,6 +40,7 @@ AGENTS = {
 }
 ROBOT = "curl/8.5.0"
 OWN = "own.example"
+COUNTRIES = {"192.0.2.1": "AT"}
 Line = dict[str, Any]
 
 ROWS = st.fixed_dictionaries(
@@ -66,6 +70,7 @@ CHOICES = {
     "browser": ("Firefox", "curl", "No user agent"),
     "system": ("Linux", MISSING),
     "device": ("Computer", MISSING),
+    "country": ("AT", MISSING),
     "who": ("people", "robots"),
 }
 VALUES = st.lists(st.sampled_from(sorted(CHOICES)), max_size=2, unique=True).flatmap(
@@ -113,6 +118,8 @@ def dimension(each: Line, name: str) -> str:
         return "robots" if each["robot"] else "people"
     if name in ("browser", "system", "device"):
         return AGENTS[each["agent"]][("browser", "system", "device").index(name)]
+    if name == "country":
+        return COUNTRIES.get(each["client"], MISSING)
     views = [line for line in each["visit"] if line["page_view"]]
     if name in ("entry", "exit"):
         return (views[0 if name == "entry" else -1]["path"] if views else None) or MISSING
@@ -174,7 +181,7 @@ def plain_cards(lines: Sequence[Line], filters: Filters) -> dict[str, list[list[
     }
     for name in ("entry", "exit", "source"):
         cards[name] = ranked(dimension(each[0], name) for each in with_pages)
-    for name in ("browser", "system", "device"):
+    for name in ("browser", "system", "device", "country"):
         cards[name] = ranked(dimension(each[0], name) for each in visits)
     return cards
 
@@ -191,6 +198,7 @@ def quantile(values: list[int], share: float) -> float:
     st.lists(ROWS, min_size=20, max_size=40) | st.lists(ROWS, max_size=3), VALUES, BOUNDS, BOUNDS
 )
 def test_every_card_is_what_a_plain_count_says(
+    tmp_path_factory: pytest.TempPathFactory,
     rows: list[Line],
     values: dict[str, tuple[str, ...]],
     since_us: int | None,
@@ -208,7 +216,10 @@ def test_every_card_is_what_a_plain_count_says(
             {"agent": pl.String, "robot": pl.Boolean},
         )
     )
-    pages = AccessPages(TableRows(dataset), Known(agents, OWN), Options())
+    path = tmp_path_factory.getbasetemp() / "countries.mmdb"
+    networks = {"192.0.2.0/24": {"country": {"iso_code": COUNTRIES["192.0.2.1"]}}}
+    known = Known(agents, OWN, Countries(write_database(path, networks)))
+    pages = AccessPages(TableRows(dataset, EVENTS), known, Options())
     filters = Filters(Period(since_us, until_us), values)
     complete = pages.with_defaults(filters)
     assert complete.values["who"] == values.get("who", ("people",))

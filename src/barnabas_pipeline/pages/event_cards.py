@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -108,7 +109,7 @@ class EventPages(HitPages):
             row["name"],
             row["host"],
             page,
-            row["value"],
+            row["value"] if row["value"] is not None and isfinite(row["value"]) else None,
             row["source"] or row["referrer"],
             row["language"],
             row["screen"],

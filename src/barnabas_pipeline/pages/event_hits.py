@@ -76,6 +76,8 @@ class _Reader:
     def _note(self, batch: Any, visitors: Array) -> None:
         at = np.flatnonzero(batch["value"].is_valid().to_numpy(zero_copy_only=False))
         value = pl.Series(batch["value"].take(at), dtype=pl.Float64)
+        is_finite = value.is_finite().to_numpy()  # JSON has no other numbers
+        at, value = at[is_finite], value.filter(is_finite)
         self.columns.note("value", at, value.to_frame("value"))
         for name, keys in _SENT_AGAIN.items():
             at = np.flatnonzero(flags(pc.equal(batch["name"], name)))
@@ -175,4 +177,7 @@ def _numbers(properties: pl.Series, keys: Sequence[str]) -> pl.DataFrame:
             pl.col("text").str.json_path_match(f"$.{key}").cast(kind, strict=False).alias(key)
             for key, kind in fields.items()
         )
-    return found
+    # JSON numbers such as 1e999 become infinite.
+    return found.with_columns(
+        pl.when(pl.col(key).is_finite()).then(pl.col(key)).alias(key) for key in keys
+    )

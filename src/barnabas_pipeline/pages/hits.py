@@ -25,6 +25,8 @@ Array = npt.NDArray[Any]
 Change = Callable[[list[str | None]], Sequence[str | None]]
 """Changes distinct values, for example by hiding addresses in them."""
 
+_MOST_HOURS: Final = 2_000_000
+"""A line with a wrong year, such as 9999, must not make each answer slow. This is 228 years."""
 _SILENCE_US: Final = SILENCE_S * 1_000_000
 
 
@@ -168,7 +170,7 @@ def hours_of(time_us: Array) -> tuple[Array, int]:
     hours = time_us // HOUR_US
     first = int(hours.min()) if len(hours) else 0
     hours -= first
-    return small(hours), first
+    return small(np.minimum(hours, _MOST_HOURS)), first
 
 
 def first_of(visit: Array, places: Array, visits: int) -> Array:

@@ -59,12 +59,10 @@ class TableRows:
 
     def _row_groups(self) -> list[tuple[Any, int]]:
         if self._groups is None:
-            self._groups, sizes = [], []
-            for file in self._files:
-                for group in file.row_groups:
-                    self._groups.append((file, group.id))
-                    sizes.append(group.num_rows)
-            self._begins = np.cumsum([0, *sizes])
+            found = [(file, group) for file in self._files for group in file.row_groups]
+            self._begins = np.cumsum([0, *(group.num_rows for _, group in found)])
+            # Files are sent from other threads, so this is set last.
+            self._groups = [(file, group.id) for file, group in found]
         return self._groups
 
 

@@ -227,3 +227,17 @@ def test_only_the_last_vitals_of_a_page_view_count() -> None:
     assert card is not None
     # Of the seven values 1 to 7, three quarters are at most 6; one of eight views has no number.
     assert cells_of(card) == [["/", 8, None, None, 6_000, None, None]]
+
+
+def test_numbers_that_json_does_not_have_are_not_sent() -> None:
+    infinite = {"path": "/", "robot": False, "partition": 0, "visitor": "a", "us": 0}
+    rows = [
+        {**infinite, "name": "purchase", "value": float("inf")},
+        {**infinite, "name": "purchase", "value": 2.0},
+        {**infinite, "name": "vitals", "properties": '{"lcp":1e999,"cls":1}'},
+    ]
+    pages, _ = pages_of([dict.fromkeys(EVENTS.names) | each for each in rows])
+    selection = Selection(pages.hits, Filters())
+    headlines = pages.headlines(selection, None)
+    json.dumps([headlines, pages.cards(selection, None)], allow_nan=False)
+    assert {each["name"]: each["value"] for each in headlines}["value"] == 2

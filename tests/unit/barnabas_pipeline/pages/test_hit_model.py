@@ -22,7 +22,7 @@ from barnabas_pipeline.tracking.definition import TRACKING
 from barnabas_pipeline.tracking.figures import read_figures
 from barnabas_pipeline.tracking.funnels import parse_funnel
 from barnabas_pipeline.tracking.generator import generate
-from tests.kit.pipeline.event_records import records, take
+from tests.kit.pipeline.event_records import event, records, take
 from tests.kit.pipeline.table_batches import in_tasks, send_nothing, tables_in, taken
 from tests.kit.pipeline.web_records import line, record, table
 
@@ -220,3 +220,15 @@ def test_tables_without_a_row(tmp_path: Path) -> None:
     assert model.site["begins_at"] is None and model.site["title"] == ""
     assert model.rows(ALL, {})["rows"] == []
     assert len(list(model.all_rows(ALL, {}))) == 1
+
+
+def test_a_wrong_year_does_not_make_the_timeline_long(tmp_path: Path) -> None:
+    events = [event("1", name="purchase", properties={"value": 2}), event("2", 250_000_000_000_000)]
+    take(tmp_path / "tables", 0, records(events))
+    model = Source(tmp_path, Options()).model()
+    answer = model.answer(ALL)
+    assert answer["matching"] == 2
+    timeline = answer["timeline"]
+    assert timeline is not None and len(timeline["series"][0]["values"]) <= 121
+    assert sum(timeline["series"][0]["values"]) == 1
+    assert len(model.rows(ALL, {})["rows"]) == 2

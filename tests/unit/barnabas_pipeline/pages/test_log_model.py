@@ -396,6 +396,36 @@ def _read(directory: Path, *, show_addresses: bool = True) -> LogModel:
     return read_log_model(Snapshot(directory, LOGS), 0, show_addresses=show_addresses)
 
 
+def test_new_templates_and_the_timeline_do_not_depend_on_what_is_selected(tmp_path: Path) -> None:
+    entries = [
+        {
+            "time": BEGIN + timedelta(minutes=minute),
+            "template": template,
+            "level": level,
+            "format": "log4j" if template else "raw",
+            "message": "",
+            "offset": 0,
+        }
+        for minute, template, level in (
+            (0, "a1", "INFO"),
+            (0, "b2", "INFO"),
+            (50, "b2", "ERROR"),
+            (100, "a1", "ERROR"),
+            (100, "c3", "ERROR"),
+            (300_000, None, None),  # received long after the others
+        )
+    ]
+    model = read_log_model(
+        EntryView(tmp_path, [entry_table(entries)], TEXTS), 0, show_addresses=True
+    )
+    for query in ("", "level=ERROR"):
+        rows = model.card("new_templates", filters_of(query), {})["rows"]
+        assert [row["key"] for row in rows] == ["c3"], query
+    timeline = model.answer(Filters())["timeline"]
+    assert timeline is not None and timeline["step_ms"] == 60_000
+    assert model.site["ends_at"] == round(entries[4]["time"].timestamp() * 1_000)  # type: ignore[attr-defined]
+
+
 def test_hostile_entries_are_shown_harmlessly_and_whole_on_request(tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>\x00\x1b[31m\u202e" + 'x"' * MESSAGE_LENGTH
     entry = {

@@ -144,9 +144,7 @@ class Journal:
             self._unsent.popleft()
 
     def save_hint(self) -> None:
-        """Save the number of the last sent frame. If this fails, the topic of positions still
-        contains it.
-        """
+        """Save the number of the last sent frame, in case the topic of positions is deleted."""
         with contextlib.suppress(OSError):
             new = self.directory / "sent.new"
             new.write_text(f"{self.sent}\n")

@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 from barnabas.errors import BarnabasError
 from barnabas.shielded import retrieve_error, shielded
 from barnabas_track.journal import Journal
+from barnabas_track.journal_progress import JournalProgress
 from barnabas_track.outbox import MOST_IDS, NotStored, Outgoing
 from barnabas_track.recent_ids import RecentIds
 
@@ -40,8 +41,11 @@ class JournalOutbox:
     """Stores records in a journal. `news` is set when there are records to send."""
 
     def __init__(self, journal: Journal, *, most_ids: int = MOST_IDS) -> None:
-        self.trouble = ""  # why the last records were not stored
         self.news = asyncio.Event()
+        self.progress = JournalProgress()
+        if journal.last > journal.sent:
+            self.progress.on_stored()
+        self._disk_trouble = ""  # why the last records were not stored
         self._journal = journal
         # Use a single thread, because only one thread at a time may use the journal.
         self._thread = ThreadPoolExecutor(1, "journal")
@@ -51,6 +55,11 @@ class JournalOutbox:
         journal.known_ids.clear()
         self._next: _Group | None = None
         self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def trouble(self) -> str:
+        """The reason why records are not stored or not sent, or an empty string."""
+        return self._disk_trouble or self.progress.trouble
 
     async def close(self) -> None:
         """Wait for the writes in progress, and close the journal."""
@@ -92,8 +101,8 @@ class JournalOutbox:
                 self._writing = asyncio.create_task(self._write())
         group = self._next
         if group.size_bytes > _MOST_WAITING_BYTES:
-            self.trouble = "the disk is slower than the requests"
-            raise NotStored(self.trouble)
+            self._disk_trouble = "the disk is slower than the requests"
+            raise NotStored(self._disk_trouble)
         group.records.append(outgoing)
         group.size_bytes += len(outgoing.record.value or b"")
         self._known.remember(outgoing.id, group)
@@ -106,11 +115,12 @@ class JournalOutbox:
                 await self.in_thread(partial(self._journal.append, group.records))
             except (OSError, BarnabasError) as error:
                 why = error.strerror or "" if isinstance(error, OSError) else str(error)
-                self.trouble = f"cannot write to the journal: {why}"
-                self._settle(group, NotStored(self.trouble))
+                self._disk_trouble = f"cannot write to the journal: {why}"
+                self._settle(group, NotStored(self._disk_trouble))
             else:
-                self.trouble = ""
+                self._disk_trouble = ""
                 self._settle(group, None)
+                self.progress.on_stored()
                 self.news.set()
 
     def _settle(self, group: _Group, error: NotStored | None) -> None:

@@ -7,6 +7,9 @@
 The position is a record of a compacted topic, with the journal's name as the key. It is committed
 together with the records. After a crash, a new producer first ends the transaction of the old one
 and then reads the position, so it knows whether the last transaction was committed.
+
+If the topic of positions was deleted, this is unknown. The journal then continues after the last
+frame that it knows was sent, which it saves on its disk about once a second.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -37,7 +41,10 @@ POSITIONS_TOPIC: Final = "barnabas-track-positions"
 BATCH_BYTES: Final = 256 << 10
 _TRANSACTION_BYTES: Final = 1 << 20
 _AGAIN_AFTER_S: Final = 1.0
+_HINT_EVERY_S: Final = 1.0
 _CLOSE_MS: Final = 1_000
+# After this time, connect again. This also creates a topic that was deleted.
+_BLOCK_MS: Final = 10_000
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 
 
@@ -60,6 +67,7 @@ class JournalSender:
         self._outbox = outbox
         self._instance = uuid.uuid4().hex
         self._has_started = False
+        self._hint_at_s = 0.0
         self._is_idle = asyncio.Event()
 
     async def run(self) -> None:
@@ -73,6 +81,7 @@ class JournalSender:
             except ConfigError:
                 raise
             except BarnabasError as error:
+                self._outbox.progress.on_failure(error)
                 if str(error) != self.trouble:
                     self.trouble = str(error)
                     _log.warning("events stay in the journal: %s", error)
@@ -89,11 +98,14 @@ class JournalSender:
             _log.warning("events stay in the journal and will be sent after the next start")
 
     async def _connect_and_send(self) -> None:
-        async with Admin(self._servers, **self._options) as admin:
-            await prepare_positions_topic(admin, POSITIONS_TOPIC)
+        await self._prepare_topics()
         producer = Producer(
             self._servers,
             **self._options,
+            # Without this, a deleted topic of positions would be created again with the settings
+            # of the brokers, and would not be compacted.
+            allow_auto_create_topics=False,
+            max_block_ms=_BLOCK_MS,
             transactional_id=f"barnabas-track-{self._journal.name}",
             batch_size=BATCH_BYTES,
             linger_ms=0,
@@ -101,8 +113,6 @@ class JournalSender:
         )
         try:
             await producer.start()
-            for topic in self._topics:
-                await producer.partitions_for(topic)
             # First end the transaction of an earlier process, so that it cannot be committed after
             # the position has been read.
             await producer.init_transactions()
@@ -111,9 +121,16 @@ class JournalSender:
             while True:
                 await self._send_all(producer)
                 self.trouble = ""
-                await self._outbox.news.wait()
+                await self._await_news()
         finally:
             await producer.close(_CLOSE_MS)
+
+    async def _prepare_topics(self) -> None:
+        async with Admin(self._servers, **self._options) as admin:
+            await prepare_positions_topic(admin, POSITIONS_TOPIC)
+        async with Producer(self._servers, **self._options) as producer:
+            for topic in self._topics:
+                await producer.partitions_for(topic)
 
     async def _send_all(self, producer: Producer) -> None:
         while True:
@@ -122,10 +139,25 @@ class JournalSender:
             unsent = await self._outbox.in_thread(partial(self._journal.unsent, _TRANSACTION_BYTES))
             records, last = unsent
             if not last:
+                self._outbox.progress.on_all_sent()
                 self._is_idle.set()
                 return
             await self._commit(producer, [each.record for each in records], last)
             await self._outbox.in_thread(partial(self._journal.mark_sent, last))
+            if time.monotonic() - self._hint_at_s >= _HINT_EVERY_S:
+                await self._save_hint()
+
+    async def _await_news(self) -> None:
+        try:
+            async with asyncio.timeout(_HINT_EVERY_S):
+                await self._outbox.news.wait()
+        except TimeoutError:
+            await self._save_hint()
+            await self._outbox.news.wait()
+
+    async def _save_hint(self) -> None:
+        self._hint_at_s = time.monotonic()
+        await self._outbox.in_thread(self._journal.save_hint)
 
     async def _commit(
         self, producer: Producer, records: Sequence[ProducerRecord], last: int
@@ -139,8 +171,44 @@ class JournalSender:
         await producer.send_record(ProducerRecord(POSITIONS_TOPIC, position, key, 0))
         await producer.commit_transaction()
         self._has_started = True
+        self._outbox.progress.on_committed()
 
     async def _read_position(self) -> None:
+        found = await self._committed_position()
+        directory = self._journal.directory
+        # A position that was committed can be missing only if it was deleted.
+        if not found and (self._has_started or self._journal.sent):
+            self._report_lost_position()
+            return
+        if self._has_started and found.get("instance") != self._instance:
+            raise ConfigError(f"another server sends from a copy of the journal {directory}")
+        sent = found.get("sent", 0)
+        if sent > self._journal.last:
+            raise ConfigError(
+                f"the journal {directory} ends at frame {self._journal.last}, but the brokers have"
+                f" frames up to {sent}: it was restored from an older copy; move it away"
+            )
+        await self._outbox.in_thread(partial(self._journal.mark_sent, sent))
+        await self._save_hint()
+
+    def _report_lost_position(self) -> None:
+        sent, last = self._journal.sent, self._journal.last
+        if sent == last:
+            meaning = "all its events were sent before, and none is sent again"
+        else:
+            meaning = (
+                f"frames up to {sent} were sent before, and the others, up to {last}, are sent now;"
+                " some of their events may be sent for the second time, with the same ids"
+            )
+        _log.warning(
+            "the topic %s no longer has the position of the journal %s, so it was deleted: %s",
+            POSITIONS_TOPIC,
+            self._journal.directory,
+            meaning,
+        )
+
+    async def _committed_position(self) -> dict[str, Any]:
+        """Return the position of this journal, or an empty dictionary."""
         place = TopicPartition(POSITIONS_TOPIC, 0)
         found: dict[str, Any] = {}
         async with Admin(self._servers, **self._options) as admin:
@@ -156,14 +224,4 @@ class JournalSender:
                 for each in records:
                     if each.key == self._journal.name.encode() and each.value:
                         found = json.loads(each.value)
-        directory = self._journal.directory
-        if self._has_started and found.get("instance") != self._instance:
-            raise ConfigError(f"another server sends from a copy of the journal {directory}")
-        sent = found.get("sent", 0)
-        if sent > self._journal.last:
-            raise ConfigError(
-                f"the journal {directory} ends at frame {self._journal.last}, but the brokers have"
-                f" frames up to {sent}: it was restored from an older copy; move it away"
-            )
-        await self._outbox.in_thread(partial(self._journal.mark_sent, sent))
-        await self._outbox.in_thread(self._journal.save_hint)
+        return found

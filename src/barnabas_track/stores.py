@@ -27,7 +27,9 @@ _DRAIN_S: Final = 5.0
 class Store(Protocol):
     """Stores records, each id only once."""
 
-    trouble: str  # why the last records were not stored
+    @property
+    def trouble(self) -> str:
+        """The reason why records are not stored or not sent, or an empty string."""
 
     async def store(self, given: Sequence[Outgoing]) -> int:
         """Store records, and return how many of their ids were already known.

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client import SyncConsumer, TopicPartition
+from barnabas.client import SyncAdmin, SyncConsumer, TopicPartition
+from barnabas.client.admin.configs import TOPIC, ConfigResource
+from barnabas_track.journal_sender import POSITIONS_TOPIC
 from tests.kit.processes.broker_process import BrokerProcess, broker_process
 from tests.kit.processes.command_line import COMMAND, with_settings
 from tests.kit.processes.track_server import Senders, Tracking, await_more, event
@@ -91,6 +93,56 @@ def test_a_second_server_on_the_directory_is_refused(
     )
     assert second.returncode == 1
     assert "another process uses the journal" in second.stderr
+
+
+def test_ready_says_why_the_brokers_refuse_the_events(
+    server: JournalTracking, broker: BrokerProcess
+) -> None:
+    """BT-1: events that no try will send are not only a line in the log."""
+    topic = ConfigResource(TOPIC, "events")
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        assert server.send(event("small-event")).status == 200
+        expected = Counter(["small-event"])
+        wait_until(lambda: committed_ids(broker.bootstrap_servers) == expected)
+        admin.alter_configs(topic, {"max.message.bytes": 300})
+        large = event("large-event", campaign="a" * 900)
+        assert server.send(large).status == 200
+        wait_until(lambda: server.ask("/readyz").status == 503)
+        assert b"the brokers refuse the events of the journal: " in server.ask("/readyz").body
+        assert server.send(event("later-event")).status == 200
+        admin.alter_configs(topic, {"max.message.bytes": 100_000})
+    wait_until(lambda: server.ask("/readyz").status == 200)
+    expected = Counter(["small-event", "large-event", "later-event"])
+    assert committed_ids(broker.bootstrap_servers) == expected
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_lost_position_is_reported_and_nothing_is_sent_twice(
+    server: JournalTracking, broker: BrokerProcess, is_running: bool
+) -> None:
+    """BT-1: an administrator may delete the topic of positions."""
+    names = [f"early-event-{each}" for each in range(20)]
+    assert all(server.send(event(each)).status == 200 for each in names)
+    hint = Path(server.options[-1]) / "sent"
+    wait_until(lambda: hint.exists() and int(hint.read_text()) == len(names))
+    if not is_running:
+        server.kill()
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.delete_topics([POSITIONS_TOPIC])
+        if not is_running:
+            server.start()
+        assert server.send(event("late-event")).status == 200
+        expected = Counter([*names, "late-event"])
+        wait_until(lambda: committed_ids(broker.bootstrap_servers) == expected)
+        [policy] = admin.describe_configs(
+            ConfigResource(TOPIC, POSITIONS_TOPIC), ["cleanup.policy"]
+        )
+    assert policy.value == "compact"
+    server.process.terminate()
+    _, errors = server.process.communicate(timeout=PATIENCE_S)
+    assert "no longer has the position of the journal" in errors
+    assert server.process.returncode == 0
+    assert committed_ids(broker.bootstrap_servers) == expected
 
 
 @pytest.mark.slow

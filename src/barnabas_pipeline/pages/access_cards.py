@@ -42,18 +42,18 @@ _NEEDED: Final = (
     *("response_time_us", "referrer", "agent"),
 )
 _OF_VISITS: Final = (
-    ("entry", "Entry pages", "Visits by their first page.", True),
-    ("exit", "Exit pages", "Visits by their last page so far.", True),
+    ("entry", "Entry pages", "Sessions by their first page.", True),
+    ("exit", "Exit pages", "Sessions by their last page so far.", True),
     (
         "source",
         "Sources",
-        "Visits with a page by the campaign source or the host that led to their first page.",
+        "Sessions with a page by the campaign source or the host that led to their first page.",
         True,
     ),
-    ("browser", "Browsers", "Visits by browser, or by the name of the robot.", False),
-    ("system", "Systems", "Visits by operating system.", False),
-    ("device", "Devices", "Visits by kind of device.", False),
-    ("country", "Countries", "Visits by the country of the visitor's address.", False),
+    ("browser", "Browsers", "Sessions by browser, or by the name of the robot.", False),
+    ("system", "Systems", "Sessions by operating system.", False),
+    ("device", "Devices", "Sessions by kind of device.", False),
+    ("country", "Countries", "Sessions by the country of the visitor's address.", False),
 )
 
 
@@ -136,7 +136,7 @@ _DEFINITIONS: Final = {
 
 def _rankings(hits: Hits) -> list[Ranking]:
     of = hits.dimensions
-    visits: Heads = [("Visits", "count")]
+    visits: Heads = [("Sessions", "count")]
     page = of["page"].values
     return [
         Ranking(

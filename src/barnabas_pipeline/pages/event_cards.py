@@ -28,19 +28,19 @@ from barnabas_pipeline.pages.visit_cards import (
 )
 
 _OF_VISITS: Final = (
-    ("entry", "Entry pages", "Visits by their first page."),
-    ("exit", "Exit pages", "Visits by their last page so far."),
+    ("entry", "Entry pages", "Sessions by their first page."),
+    ("exit", "Exit pages", "Sessions by their last page so far."),
     (
         "source",
         "Sources",
-        "Visits by the campaign source or the host that led to their first page.",
+        "Sessions by the campaign source or the host that led to their first page.",
     ),
-    ("medium", "Media", "Visits by the medium in the address of their first page."),
-    ("campaign", "Campaigns", "Visits by the campaign in the address of their first page."),
-    ("device", "Devices", "Visits by kind of device, derived from the width of the screen."),
-    ("language", "Languages", "Visits by the language of the browser."),
-    ("country", "Countries", "Visits by the country of the visitor's address."),
-    ("visitor", "New and returning", "Visits that are a visitor's first one, and later ones."),
+    ("medium", "Media", "Sessions by the medium in the address of their first page."),
+    ("campaign", "Campaigns", "Sessions by the campaign in the address of their first page."),
+    ("device", "Devices", "Sessions by kind of device, derived from the width of the screen."),
+    ("language", "Languages", "Sessions by the language of the browser."),
+    ("country", "Countries", "Sessions by the country of the visitor's address."),
+    ("visitor", "New and returning", "Sessions that are a visitor's first one, and later ones."),
 )
 _AUTOMATIC: Final = ("heartbeat", "vitals")
 """Events that are not among the other events of the timeline, because nobody caused them."""
@@ -120,7 +120,7 @@ class EventPages(HitPages):
 def _rankings(hits: Hits) -> list[Ranking]:
     of = hits.dimensions
     views: Heads = [("Page views", "count")]
-    visits: Heads = [("Visits", "count")]
+    visits: Heads = [("Sessions", "count")]
     page, host, event = (of[name].values for name in ("page", "host", "event"))
     return [
         Ranking("pages", "Pages", "Page views by page.", page, views, _views_by("page"), "page"),

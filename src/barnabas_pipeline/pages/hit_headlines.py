@@ -81,11 +81,11 @@ def bytes_sent(selection: Selection) -> int:
 
 OF_VISITS: Final = (
     Figure("visitors", "Visitors", "count", lambda selection: selection.visitors),
-    Figure("sessions", "Visits", "count", lambda selection: len(selection.visits)),
+    Figure("sessions", "Sessions", "count", lambda selection: len(selection.visits)),
 )
 OF_PAGES: Final = (
     Figure("bounce_rate", "Bounce rate", "share", bounce_rate),
-    Figure("median_session_seconds", "Median visit", "seconds", median_seconds),
+    Figure("median_session_seconds", "Median session", "seconds", median_seconds),
 )
 EVENT_FIGURES: Final = (
     *OF_VISITS,

@@ -36,9 +36,9 @@ def visit_lengths() -> Listing:
         found = lengths(pl.DataFrame({"length_seconds": seconds}))
         return [row_of(None, name, count) for name, count in found]
 
-    about = "Visits by the time from their first hit to their last."
-    heads: Heads = [("Length", "text"), ("Visits", "count")]
-    return Listing("lengths", "Lengths of visits", about, "lengths", heads, rows, is_whole=True)
+    about = "Sessions by the time from their first hit to their last."
+    heads: Heads = [("Length", "text"), ("Sessions", "count")]
+    return Listing("lengths", "Session lengths", about, "lengths", heads, rows, is_whole=True)
 
 
 def hours_of_week() -> Listing:

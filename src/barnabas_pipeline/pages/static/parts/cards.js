@@ -14,7 +14,7 @@ const CLASSES = { 4: "third", 5: "slim", 6: "half", 7: "wide", 12: "" };
 const ALL_COLUMNS = 12;
 const LEAST_COLUMNS = 4;
 /** Cards of a few short rows, three of which fit side by side. */
-const SLIM = ["device", "browser", "system", "language", "host", "method", "severity", "event", "medium", "visitor"];
+const SLIM = ["device", "country", "browser", "system", "language", "host", "method", "severity", "event", "medium", "visitor"];
 const MOST_CONCERNS = 6;
 const MOST_EXAMPLES = 3;
 const MOST_COLUMNS = 4;

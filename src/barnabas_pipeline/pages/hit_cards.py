@@ -78,7 +78,7 @@ class Ranking(NamedTuple):
     values: Values
     columns: Heads
     counts: Counts
-    dimension: str = ""
+    dimension: str
     hides_missing: bool = False
     """Whether rows without a value are omitted."""
 
@@ -92,12 +92,12 @@ class Ranking(NamedTuple):
             cells: list[Cell] = [_LABELS.get(name, name)]
             rows.append(
                 {
-                    "key": name if self.dimension else None,
+                    "key": name,
                     "cells": [*cells, *(_cell(column, place) for column in columns)],
                     "before": None if before is None else _cell(before, place),
                 }
             )
-        label = self.title.removesuffix("s")
+        label = selection.hits.dimensions[self.dimension].label
         return _card(self, "bars", [(label, "text"), *self.columns], rows, more=more)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import polars as pl
 
 from barnabas_pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
-from barnabas_pipeline.arrow import scan
 from barnabas_pipeline.behaviour.comparison import Comparison, compare
 from barnabas_pipeline.behaviour.rankings import DIRECT, KEPT, Row, top
 from barnabas_pipeline.behaviour.sessions import SILENCE_S
@@ -22,10 +20,10 @@ from barnabas_pipeline.behaviour.visits import (
     read_sessions,
     session_figures,
 )
+from barnabas_pipeline.tracking.coded import MISSING, read_coded
 from barnabas_pipeline.tracking.funnels import Funnel, FunnelFigures, read_funnel
 from barnabas_pipeline.tracking.goals import Goal, GoalFigures, read_goal
 from barnabas_pipeline.tracking.retention import Cohort, cohorts
-from barnabas_pipeline.tracking.schemas import EVENTS
 from barnabas_pipeline.view import View
 
 _STEP_COLUMNS: Final = ["visitor", "time", "partition", "offset", "path"]
@@ -157,19 +155,20 @@ def _next_pages(view: View) -> list[NextPage]:
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     is_view = pc.field("page_view") & ~pc.field("robot") & pc.field("visitor").is_valid()
-    rows = scan(view.dataset("events"), EVENTS, _STEP_COLUMNS, is_view)
-    views = rows.sort("visitor", "time", "partition", "offset")
-    following = views.select(
+    read = read_coded(view, _STEP_COLUMNS, is_view, ("visitor", "path"))
+    following = read.rows.sort("visitor", "time", "partition", "offset").select(
         pl.col("path").alias("page"),
         pl.col("path").shift(-1).alias("next"),
         (pl.col("visitor") == pl.col("visitor").shift(-1)).alias("is_same"),
-        (pl.col("time").shift(-1) - pl.col("time")).alias("pause"),
+        (pl.col("time").shift(-1) - pl.col("time")).alias("pause_us"),
     )
     pairs = (
-        following.filter("is_same", pl.col("pause") < timedelta(seconds=SILENCE_S))
-        .filter(pl.col("page") != pl.col("next"))
+        following.filter("is_same", pl.col("pause_us") < SILENCE_S * 1_000_000)
+        .filter(pl.col("page") != pl.col("next"), pl.col("page", "next") != MISSING)
         .group_by("page", "next")
         .agg(pl.len().alias("times"))
-        .sort("times", "page", "next", descending=[True, False, False])
     )
-    return [NextPage(*row) for row in pairs.head(KEPT).iter_rows()]
+    paths = read.texts["path"]
+    named = pairs.with_columns(paths.gather(pairs[name]).alias(name) for name in ("page", "next"))
+    leading = named.sort("times", "page", "next", descending=[True, False, False])
+    return [NextPage(*row) for row in leading.head(KEPT).iter_rows()]

@@ -17,13 +17,11 @@ from operator import or_
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
-from barnabas_pipeline.alerts.funnels import visits
-from barnabas_pipeline.arrow import scan
-from barnabas_pipeline.tracking.schemas import EVENTS
+from barnabas_pipeline.alerts.funnels import follow
+from barnabas_pipeline.tracking.coded import Coded, read_coded
 from barnabas_pipeline.view import View
 
 WINDOW: Final = timedelta(days=1)
@@ -37,7 +35,8 @@ _LENGTHS: Final = {
 }
 _WINDOW: Final = re.compile(r"^(?P<rest>.*)\bwithin\s+(?P<count>[1-9]\d{0,4})\s*(?P<unit>min|h|d)$")
 _COLUMNS: Final = ["visitor", "time", "partition", "offset", "name", "path", "page_view"]
-_ORDER: Final = ("client", "time", "partition", "offset")
+_TEXTS: Final = ("visitor", "name", "path")
+_ORDER: Final = ["visitor", "time", "partition", "offset"]
 
 
 class Funnel(NamedTuple):
@@ -106,8 +105,15 @@ def parse_funnel(text: str) -> Funnel:
 
 def read_funnel(view: View, funnel: Funnel) -> FunnelFigures:
     """Return a funnel's figures, computed from people's events in a view."""
-    reached = visits(_hits(view, funnel.steps), funnel.steps, funnel.within)["reached"]
-    return figures_of(funnel, reached.to_numpy())
+    read = read_coded(view, _COLUMNS, people_on(funnel.steps), _TEXTS)
+    hits = read._replace(rows=read.rows.sort(_ORDER))
+    progress = follow(
+        hits.rows["visitor"].to_numpy(),
+        hits.rows["time"].to_numpy(),
+        [_flags(hits, step) for step in funnel.steps],
+        funnel.within // timedelta(microseconds=1),
+    )
+    return figures_of(funnel, progress.reached)
 
 
 def figures_of(funnel: Funnel, reached: np.ndarray) -> FunnelFigures:
@@ -117,19 +123,14 @@ def figures_of(funnel: Funnel, reached: np.ndarray) -> FunnelFigures:
     return FunnelFigures(funnel, [*map(Step._make, zip(funnel.steps, found, lost, strict=True))])
 
 
-def _hits(view: View, steps: Sequence[str]) -> pl.DataFrame:
-    """Return the events on any of the steps in the form that `visits` reads."""
-    rows = scan(view.dataset("events"), EVENTS, _COLUMNS, people_on(steps))
-    # An event's step is its name, and a page view's step is its path.
-    step = pl.when("page_view").then("path").otherwise("name").alias("path")
-    return rows.select(
-        pl.col("visitor").alias("client"),
-        pl.lit(None, pl.String).alias("agent"),
-        "time",
-        "partition",
-        "offset",
-        step,
-    ).sort(*_ORDER)
+def _flags(hits: Coded, step: str) -> np.ndarray:
+    """Return whether each hit is on the step: an event by its name, and a page view by its path."""
+    is_page = step.startswith("/")
+    name = "path" if is_page else "name"
+    texts = hits.texts[name]
+    is_fit = texts.str.starts_with(step[:-1]) if step.endswith("*") else texts == step
+    flags: np.ndarray = hits.fit(name, is_fit) & (hits.rows["page_view"].to_numpy() == is_page)
+    return flags
 
 
 def people_on(steps: Sequence[str]) -> Any:

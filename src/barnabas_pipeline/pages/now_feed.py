@@ -57,7 +57,7 @@ class Cluster(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What the feed may use."""
+    """Limits what the feed uses."""
 
     most_records: int = 1_000_000
     """If the half hour has more records, the view begins later."""
@@ -212,7 +212,7 @@ class NowFeed:
 
 
 class _State:
-    """What the feed has counted, and how far it has read."""
+    """Holds what the feed has counted, and how far it has read."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind

@@ -1,0 +1,317 @@
+"""Implements `barnabas migrate`, which replaces Kafka's brokers by ours, or ours by Kafka's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from barnabas.cli.connection import bootstrap_server
+from barnabas.cli.group import command_group
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.migrate.facts import BARNABAS, KAFKA, UNKNOWN, ClusterFacts
+from barnabas.cli.migrate.files import directory_findings
+from barnabas.cli.migrate.findings import Finding, findings
+from barnabas.cli.migrate.plan import losses, obstacles, order
+from barnabas.cli.migrate.read import connected
+from barnabas.cli.migrate.state_file import read_state
+from barnabas.cli.migrate.step import Options, Stepper
+from barnabas.cli.options import INT32, Duration, as_json, run_client
+from barnabas.counted import counted
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_STATE = "barnabas-migrate.json"
+_to = click.option(
+    "--to",
+    "target",
+    type=click.Choice((BARNABAS, KAFKA)),
+    default=BARNABAS,
+    show_default=True,
+    help="The kind that all brokers will be.",
+)
+
+
+@command_group()
+def migrate() -> None:
+    """Replace the brokers of a Kafka cluster by Barnabas brokers, one at a time, or the reverse.
+
+    Both kinds form one cluster as long as they share its ZooKeeper, so clients keep working. Each
+    broker keeps its id, its address and its directories.
+
+    \b
+    Examples:
+      barnabas migrate check --log-dir /srv/kafka-logs
+      barnabas migrate plan
+      barnabas migrate step --execute
+      barnabas migrate status
+      barnabas migrate back --execute
+    """
+
+
+@migrate.command()
+@click.option(
+    "--log-dir",
+    "directories",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    metavar="DIR",
+    help="A log directory of a broker on this machine, to check its files; may be repeated.",
+)
+@as_json
+@bootstrap_server
+def check(directories: tuple[Path, ...], as_json: bool, servers: str) -> int:
+    """Find what cannot come along when Kafka's brokers are replaced.
+
+    Lines with "blocks" must be resolved first; then the exit code is 1. The other lines are for
+    your information. Nothing is changed. The files of a log directory are checked only with
+    --log-dir, on the machine of each broker.
+
+    \b
+    Examples:
+      barnabas migrate check
+      barnabas migrate check --log-dir /disk1/kafka --log-dir /disk2/kafka
+      barnabas migrate check --json
+    """
+    found = findings(run_client(_facts(servers, in_full=True)))
+    for directory in directories:
+        found += directory_findings(directory)
+    blocking = sum(each.blocks for each in found)
+    if as_json:
+        click.echo(json.dumps([each._asdict() for each in found], indent=2))
+    else:
+        for each in sorted(found, key=_rank):
+            click.echo(f"{'blocks' if each.blocks else 'note'}: {each.text}")
+        outcome = counted(blocking, "problem") if blocking else "nothing"
+        click.echo(f"{outcome} in the way, {counted(len(found) - blocking, 'note')}")
+    return EXIT_FAILURE if blocking else EXIT_OK
+
+
+@migrate.command()
+@_to
+@bootstrap_server
+def plan(target: str, servers: str) -> None:
+    """Print in which order the brokers will be replaced, and what each has to wait for.
+
+    The controller is last, so that it changes only once. Nothing is changed.
+
+    \b
+    Examples:
+      barnabas migrate plan
+      barnabas migrate plan --to kafka
+    """
+    facts = run_client(_facts(servers))
+    left = order(facts, target)
+    if not left:
+        click.echo(f"every broker is {target}; there is nothing to replace")
+    for number, broker_id in enumerate(left, 1):
+        role = ", the controller" if broker_id == facts.controller_id else ""
+        kind = facts.kind_of(broker_id)
+        click.echo(
+            f"{number}. broker {broker_id} ({kind}{role}): leads {len(facts.led_by(broker_id))} of "
+            f"{counted(len(facts.replicas_on(broker_id)), 'replica')}"
+        )
+        for reason in obstacles(facts, broker_id):
+            click.echo(f"   must wait: {reason}")
+        for loss in losses(facts, broker_id):
+            click.echo(f"   meanwhile: {loss}")
+
+
+@migrate.command()
+@as_json
+@bootstrap_server
+def status(as_json: bool, servers: str) -> int:
+    """Show the kind of each broker, the controller, and whether all replicas are in sync.
+
+    The exit code is 1 if a broker is not alive or a replica is not in sync.
+
+    \b
+    Examples:
+      barnabas migrate status
+      barnabas migrate status --json
+    """
+    facts = run_client(_facts(servers))
+    rows = list(_rows(facts))
+    behind = facts.out_of_sync()
+    if as_json:
+        values = {
+            "cluster_id": facts.cluster_id,
+            "brokers": rows,
+            "out_of_sync": [str(name) for name in behind],
+        }
+        click.echo(json.dumps(values, indent=2))
+    else:
+        for row in rows:
+            role = "\tController" if row["controller"] else ""
+            click.echo(
+                f"Broker: {row['broker']}\tKind: {row['kind']}\tLeaders: {row['leaders']}\t"
+                f"Replicas: {row['replicas']}\tIn sync: {row['in_sync']}{role}"
+            )
+        if behind:
+            click.echo(f"{counted(len(behind), 'partition')} not fully in sync")
+    is_whole = not behind and all(row["kind"] != UNKNOWN for row in rows)
+    return EXIT_OK if is_whole else EXIT_FAILURE
+
+
+def _step_options(command: F) -> F:
+    for option in reversed(
+        (
+            click.option("--execute", is_flag=True, help="Do it; otherwise, only print the plan."),
+            click.option(
+                "--broker",
+                "broker_id",
+                type=INT32,
+                metavar="ID",
+                help="The broker to replace; default: the next one of the plan.",
+            ),
+            click.option(
+                "--stop-command",
+                metavar="COMMAND",
+                help="A shell command that stops the broker; {broker} stands for its id. Default: "
+                "you are asked to stop it.",
+            ),
+            click.option(
+                "--start-command",
+                metavar="COMMAND",
+                help="A shell command that starts the other kind, and returns.",
+            ),
+            click.option(
+                "--state",
+                "state_file",
+                type=click.Path(path_type=Path, dir_okay=False),
+                default=_STATE,
+                show_default=True,
+                help="The file that keeps the progress.",
+            ),
+            click.option(
+                "--timeout",
+                "timeout_s",
+                type=Duration(),
+                default="10m",
+                show_default=True,
+                help="How long to wait for each event.",
+            ),
+            click.option(
+                "--verify",
+                "depth",
+                type=click.Choice(("records", "ends")),
+                default="records",
+                show_default=True,
+                help="Whether to compare all records below the high watermark with the leaders', "
+                "or only where the logs end.",
+            ),
+            click.option(
+                "--allow-unavailable",
+                is_flag=True,
+                help="Continue although some partitions are unavailable meanwhile.",
+            ),
+        )
+    ):
+        command = option(command)
+    return bootstrap_server(command)
+
+
+@migrate.command()
+@_step_options
+def step(**options: Any) -> int:
+    """Replace one Kafka broker by a Barnabas broker.
+
+    Waits until all replicas are in sync, hands the broker's partitions over to other leaders, has
+    the broker stopped and the new one started, waits until that is in sync, compares its replicas
+    with the leaders', and restores the preferred leaders. Run it once for each broker.
+
+    If it is interrupted, run it again: it continues where it was. Without --execute, it prints what
+    it would do.
+
+    \b
+    Examples:
+      barnabas migrate step
+      barnabas migrate step --execute
+      barnabas migrate step --execute --stop-command 'ssh kafka{broker} systemctl stop kafka' \\
+        --start-command 'ssh kafka{broker} systemctl start barnabas'
+    """
+    return _replace_one(BARNABAS, options)
+
+
+@migrate.command()
+@_step_options
+def back(**options: Any) -> int:
+    """Replace one Barnabas broker by a Kafka broker, in the same way as `step`.
+
+    \b
+    Examples:
+      barnabas migrate back
+      barnabas migrate back --execute --broker 2
+    """
+    return _replace_one(KAFKA, options)
+
+
+def _replace_one(target: str, options: dict[str, Any]) -> int:
+    chosen = Options(
+        options["state_file"],
+        options["stop_command"],
+        options["start_command"],
+        options["timeout_s"],
+        options["depth"] == "records",
+        options["allow_unavailable"],
+    )
+    servers, broker_id = options["servers"], options["broker_id"]
+    if options["execute"]:
+        return run_client(_execute(servers, target, broker_id, chosen), None)
+    facts = run_client(_facts(servers))
+    left = order(facts, target)
+    if not left:
+        click.echo(f"every broker is {target}; there is nothing to replace")
+        return EXIT_OK
+    name = left[0] if broker_id is None else broker_id
+    click.echo(f"would replace broker {name} ({facts.kind_of(name)}) by {target}")
+    for reason in obstacles(facts, name):
+        click.echo(f"  after waiting: {reason}")
+    for loss in losses(facts, name):
+        click.echo(f"  meanwhile: {loss}")
+    click.echo("nothing was done; give --execute to do it")
+    return EXIT_OK
+
+
+async def _execute(servers: str, target: str, broker_id: int | None, options: Options) -> int:
+    async with connected(servers) as connection:
+        facts = await connection.facts(in_full=target == BARNABAS)
+        state = read_state(options.state_file, facts.cluster_id, target)
+        # An interrupted step has passed the check, and its broker may be down.
+        is_new = target == BARNABAS and state.current is None
+        blocking = [each for each in findings(facts) if each.blocks] if is_new else []
+        for each in blocking:
+            click.echo(f"blocks: {each.text}")
+        if blocking:
+            return EXIT_FAILURE
+        done = await Stepper(connection, state, options, click.echo).run(broker_id)
+        left = order(await connection.facts(), target)
+    more = f"; next is broker {left[0]}" if left else f"; every broker is {target}"
+    click.echo(f"broker {done} is {target}{more}")
+    return EXIT_OK
+
+
+async def _facts(servers: str, *, in_full: bool = False) -> ClusterFacts:
+    async with connected(servers) as connection:
+        return await connection.facts(in_full=in_full)
+
+
+def _rank(finding: Finding) -> bool:
+    return not finding.blocks
+
+
+def _rows(facts: ClusterFacts) -> Iterator[dict[str, Any]]:
+    for broker_id in facts.broker_ids():
+        names = set(facts.replicas_on(broker_id))
+        in_sync = sum(broker_id in view.isr for name, view in facts.partitions() if name in names)
+        yield {
+            "broker": broker_id,
+            "kind": facts.kind_of(broker_id),
+            "controller": broker_id == facts.controller_id,
+            "leaders": len(facts.led_by(broker_id)),
+            "replicas": len(names),
+            "in_sync": in_sync,
+        }

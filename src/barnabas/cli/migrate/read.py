@@ -1,0 +1,131 @@
+"""Asks the brokers of a cluster for what `barnabas migrate` has to know."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from barnabas._version import __version__
+from barnabas.cli.connection import client_options
+from barnabas.cli.migrate.facts import BARNABAS, KAFKA, UNKNOWN, BrokerFacts, ClusterFacts
+from barnabas.client.admin.admin import Admin, BrokerDescription
+from barnabas.client.admin.configs import (
+    BROKER,
+    DEFAULT_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    TOPIC,
+    ConfigResource,
+)
+from barnabas.client.channel import BrokerAddress, system_seams
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ClientConfig, configure
+from barnabas.errors import BarnabasError, KafkaError
+from barnabas.protocol.api import API_VERSIONS, DESCRIBE_CLUSTER
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.describe_cluster import (
+    NO_EVENTS,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_IBP = "inter.broker.protocol.version"
+_MIN_ISR, _POLICY, _COMPACT = "min.insync.replicas", "cleanup.policy", "compact"
+_NO_EVENT = 2**62
+_REQUEST_TIMEOUT_MS = 5_000
+
+
+class Connection(NamedTuple):
+    """A connection to a cluster, and one to each of its brokers."""
+
+    admin: Admin
+    cluster: Cluster
+
+    async def facts(self, *, in_full: bool = False) -> ClusterFacts:
+        """Return what the cluster reports; with `in_full`, also versions and configs."""
+        described = await self.admin.describe_cluster()
+        brokers = await asyncio.gather(
+            *(self._broker(broker, in_full) for broker in described.brokers)
+        )
+        topics = await self.admin.describe_topics()
+        moving = await self.admin.list_partition_reassignments()
+        settings = {each.name: await self._settings(each.name) for each in topics}
+        facts = ClusterFacts(
+            described.cluster_id,
+            described.controller_id,
+            {each.broker_id: each for each in brokers},
+            tuple(topics),
+            min_isr={name: int(each.get(_MIN_ISR) or 1) for name, each in settings.items()},
+            compacted=frozenset(
+                name for name, each in settings.items() if _COMPACT in (each.get(_POLICY) or "")
+            ),
+            moving=tuple(moving),
+        )
+        if not in_full:
+            return facts
+        configs = {}
+        for topic in topics:
+            entries = await self.admin.describe_configs(ConfigResource(TOPIC, topic.name))
+            own = {each.name: each.value for each in entries if each.source == DYNAMIC_TOPIC_CONFIG}
+            if own:
+                configs[topic.name] = own
+        return facts._replace(topic_configs=configs, tokens=await self._tokens())
+
+    async def _settings(self, topic: str) -> dict[str, str | None]:
+        resource = ConfigResource(TOPIC, topic)
+        entries = await self.admin.describe_configs(resource, [_MIN_ISR, _POLICY])
+        return {each.name: each.value for each in entries}
+
+    async def _tokens(self) -> int:
+        try:
+            return len(await self.admin.describe_delegation_tokens())
+        except KafkaError:  # tokens are disabled, or this user must not see them
+            return 0
+
+    async def _broker(self, broker: BrokerDescription, in_full: bool) -> BrokerFacts:
+        """Return what a broker reports, or that its kind is UNKNOWN if it does not respond."""
+        node = BrokerAddress(broker.broker_id, broker.host, broker.port)
+        try:
+            # Only a Barnabas broker reports events; Kafka ignores the request for them.
+            request = DescribeClusterRequest(events_after=_NO_EVENT)
+            answer = await self.cluster.call(
+                node, DESCRIBE_CLUSTER, request, DescribeClusterResponse
+            )
+            kind = KAFKA if answer.events_error == NO_EVENTS else BARNABAS
+            facts = BrokerFacts(broker.broker_id, node, kind)
+            return await self._in_full(node, facts) if in_full else facts
+        except BarnabasError:
+            return BrokerFacts(broker.broker_id, node, UNKNOWN)
+
+    async def _in_full(self, node: BrokerAddress, facts: BrokerFacts) -> BrokerFacts:
+        request = ApiVersionsRequest(
+            client_software_name="barnabas", client_software_version=__version__
+        )
+        answer = await self.cluster.call(node, API_VERSIONS, request, ApiVersionsResponse)
+        resource = ConfigResource(BROKER, str(node.node_id))
+        entries = await self.admin.describe_configs(resource)
+        protocol = next((each.value for each in entries if each.name == _IBP), None)
+        return facts._replace(
+            versions={
+                each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+            },
+            features=tuple(each.name for each in answer.finalized_features),
+            configs={each.name: each.value for each in entries if each.source != DEFAULT_CONFIG},
+            protocol=protocol or "",
+        )
+
+
+@asynccontextmanager
+async def connected(servers: str) -> AsyncIterator[Connection]:
+    """Connect to a cluster, for the length of a `with` block."""
+    # A broker that has just been stopped must not delay everything by its default timeout.
+    options = {"request_timeout_ms": _REQUEST_TIMEOUT_MS, **client_options()}
+    config, _ = configure(ClientConfig, options)
+    cluster = Cluster(servers, config, system_seams())
+    async with Admin(servers, **options) as admin:
+        await cluster.start()
+        try:
+            yield Connection(admin, cluster)
+        finally:
+            await cluster.close()

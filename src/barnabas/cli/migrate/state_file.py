@@ -1,0 +1,92 @@
+"""Reads and writes the file in which `barnabas migrate step` keeps its progress.
+
+Without it, an interrupted step would not know the original order of the replicas, nor what the logs
+contained before the broker was stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from barnabas.cli.migrate.plan import Progress
+from barnabas.errors import ConfigError
+from barnabas.security.secret_file import write_secret
+from barnabas.types import TopicPartition
+
+_VERSION = 1
+
+
+class State(NamedTuple):
+    """The progress in a cluster: the replaced brokers, and the one that is being replaced."""
+
+    cluster_id: str
+    target: str
+    done: tuple[int, ...] = ()
+    current: Progress | None = None
+
+
+def read_state(path: Path, cluster_id: str, target: str) -> State:
+    """Return the progress in a file, or none if there is no such file. Raises ConfigError."""
+    if not path.exists():
+        return State(cluster_id, target)
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if values["version"] != _VERSION:
+            raise ConfigError(f"{path}: version {values['version']} is unknown")
+        current = None if values["current"] is None else _progress(values["current"])
+        state = State(values["cluster_id"], values["target"], tuple(values["done"]), current)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path} is not a state file of barnabas migrate: {error}") from error
+    if state.cluster_id != cluster_id:
+        raise ConfigError(
+            f"{path} belongs to cluster {state.cluster_id}, not to {cluster_id}; use --state"
+        )
+    if state.target == target:
+        return state
+    if state.current is not None:
+        raise ConfigError(
+            f"{path}: broker {state.current.broker_id} is being replaced by {state.target}; "
+            "complete this step first"
+        )
+    return State(cluster_id, target)  # the direction has changed between two brokers
+
+
+def write_state(path: Path, state: State) -> None:
+    """Replace the file. Raises OSError."""
+    values = {
+        "version": _VERSION,
+        "cluster_id": state.cluster_id,
+        "target": state.target,
+        "done": list(state.done),
+        "current": None if state.current is None else _values(state.current),
+    }
+    write_secret(path.absolute(), json.dumps(values, indent=1).encode() + b"\n")
+
+
+def _values(progress: Progress) -> dict[str, Any]:
+    return {
+        "broker_id": progress.broker_id,
+        "replicas": {str(name): list(each) for name, each in progress.replicas.items()},
+        "ends": {str(name): end for name, end in progress.ends.items()},
+        "has_stopped": progress.has_stopped,
+        "has_started": progress.has_started,
+        "is_verified": progress.is_verified,
+    }
+
+
+def _progress(values: dict[str, Any]) -> Progress:
+    return Progress(
+        int(values["broker_id"]),
+        {_name(text): tuple(each) for text, each in values["replicas"].items()},
+        {_name(text): int(end) for text, end in values["ends"].items()},
+        bool(values["has_stopped"]),
+        bool(values["has_started"]),
+        bool(values["is_verified"]),
+    )
+
+
+def _name(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("-")
+    return TopicPartition(topic, int(number))

@@ -1,0 +1,228 @@
+"""Replaces one broker by one of the other kind, and can be resumed (MX-3).
+
+`plan` decides what is next. This module does it, saves the progress after each action, and asks the
+cluster again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from barnabas.cli.migrate.facts import UNKNOWN, ClusterFacts
+from barnabas.cli.migrate.plan import (
+    Action,
+    Kind,
+    Progress,
+    behind_leader,
+    losses,
+    next_action,
+    order,
+)
+from barnabas.cli.migrate.read import Connection
+from barnabas.cli.migrate.replica_check import check_replicas
+from barnabas.cli.migrate.state_file import State, write_state
+from barnabas.client.admin.partition_admin import PREFERRED
+from barnabas.client.offsets import LATEST
+from barnabas.counted import counted
+from barnabas.errors import BarnabasError, KafkaError
+from barnabas.types import TopicPartition
+
+_PAUSE_S = 0.5
+
+Say = Callable[[str], None]
+
+
+class StepFailed(BarnabasError):
+    """The replacement of a broker has stopped, with the reason."""
+
+
+class Options(NamedTuple):
+    """How a step is done. Without a command, the operator is asked to do it."""
+
+    state_file: Path
+    stop_command: str | None
+    start_command: str | None
+    timeout_s: float
+    checks_records: bool
+    allows_loss: bool
+
+
+class Stepper:
+    """Replaces one broker."""
+
+    def __init__(self, connection: Connection, state: State, options: Options, say: Say) -> None:
+        self._connection, self._options, self._say = connection, options, say
+        self.state = state
+
+    async def run(self, broker_id: int | None) -> int:
+        """Replace this broker, or the next one. Returns its id. Raises StepFailed."""
+        facts = await self._connection.facts()
+        progress = self.state.current or Progress(self._choose(facts, broker_id))
+        if broker_id not in (None, progress.broker_id):
+            raise StepFailed(f"broker {progress.broker_id} is being replaced; complete this first")
+        lost = losses(facts, progress.broker_id) * (self._kind(facts, progress) != UNKNOWN)
+        if lost and self.state.current is None and not self._options.allows_loss:
+            raise StepFailed(f"{'; '.join(lost)}; add replicas, or give --allow-unavailable")
+        if self.state.current is None:
+            self._save(progress)
+        while (action := await self._next()).kind is not Kind.FINISH:
+            await self._do(action)
+        done = tuple(sorted({*self.state.done, progress.broker_id}))
+        self.state = self.state._replace(done=done, current=None)
+        write_state(self._options.state_file, self.state)
+        return progress.broker_id
+
+    def _choose(self, facts: ClusterFacts, broker_id: int | None) -> int:
+        left = order(facts, self.state.target)
+        if broker_id is not None:
+            if broker_id not in left:
+                raise StepFailed(f"broker {broker_id} is not one of the brokers to replace")
+            return broker_id
+        if not left:
+            raise StepFailed(f"every broker is {self.state.target}; there is nothing to replace")
+        if facts.kind_of(left[0]) == UNKNOWN:
+            raise StepFailed(f"broker {left[0]} is not alive; start it, or name it with --broker")
+        return left[0]
+
+    def _kind(self, facts: ClusterFacts, progress: Progress) -> str:
+        return facts.kind_of(progress.broker_id)
+
+    @property
+    def _progress(self) -> Progress:
+        assert self.state.current is not None
+        return self.state.current
+
+    def _save(self, progress: Progress) -> None:
+        self.state = self.state._replace(current=progress)
+        write_state(self._options.state_file, self.state)
+
+    async def _next(self) -> Action:
+        """Return the next action, once there is nothing to wait for."""
+        ends_at = asyncio.get_running_loop().time() + self._options.timeout_s
+        told: tuple[str, ...] = ()
+        while True:
+            try:
+                facts = await self._connection.facts()
+                action = next_action(facts, self._progress, self.state.target)
+            except BarnabasError as error:  # such as a topic that a broker does not know yet
+                action = Action(Kind.WAIT, (str(error),))
+            if action.kind is not Kind.WAIT:
+                return action
+            if action.reasons != told:
+                told = action.reasons
+                self._say(f"waiting: {'; '.join(told)}")
+            if asyncio.get_running_loop().time() > ends_at:
+                raise StepFailed(
+                    f"gave up waiting: {'; '.join(told)}; repeat the command to continue"
+                )
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _do(self, action: Action) -> None:
+        broker_id = self._progress.broker_id
+        if action.kind is Kind.HAND_OVER:
+            await self._hand_over(action.partitions)
+        elif action.kind is Kind.STOP:
+            await self._stop()
+        elif action.kind is Kind.START:
+            self._say(f"broker {broker_id} is down; starting it as {self.state.target}")
+            self._save(self._progress._replace(has_started=True))
+            await self._run(
+                self._options.start_command,
+                f"Start broker {broker_id} as {self.state.target} on the same directories",
+            )
+        elif action.kind is Kind.VERIFY:
+            await self._verify()
+        else:
+            await self._restore(action.partitions)
+
+    async def _hand_over(self, names: tuple[TopicPartition, ...]) -> None:
+        """Let other replicas lead these partitions, by putting this broker last among them."""
+        facts = await self._connection.facts()
+        present = {name: view.replicas for name, view in facts.partitions()}
+        before = {name: present[name] for name in names if name in present}
+        # The order is saved first, so that an interrupted step can restore it.
+        self._save(self._progress._replace(replicas={**before, **self._progress.replicas}))
+        broker_id = self._progress.broker_id
+        self._say(f"broker {broker_id} hands over {counted(len(before), 'partition')}")
+        await self._reorder({name: behind_leader(each, broker_id) for name, each in before.items()})
+
+    async def _restore(self, names: tuple[TopicPartition, ...]) -> None:
+        self._say(f"restoring the preferred leaders of {counted(len(names), 'partition')}")
+        await self._reorder({name: list(self._progress.replicas[name]) for name in names})
+
+    async def _reorder(self, wanted: dict[TopicPartition, list[int]]) -> None:
+        """Change the order of replicas, and elect the first one."""
+        admin = self._connection.admin
+        failed = {
+            name: error
+            for name, error in (await admin.alter_partition_reassignments(wanted)).items()
+            if error is not None
+        }
+        for name, error in failed.items():
+            raise StepFailed(f"{name} keeps its leader: {error}")
+        # An order of the same replicas is changed at once. If not, the next look waits for it.
+        try:
+            await admin.elect_leaders(PREFERRED, list(wanted))
+        except KafkaError as error:
+            self._say(f"the election failed, and is repeated: {error}")
+        await asyncio.sleep(_PAUSE_S)  # until all brokers know the leaders
+
+    async def _stop(self) -> None:
+        broker_id = self._progress.broker_id
+        facts = await self._connection.facts()
+        led = {name for name, view in facts.partitions() if view.leader >= 0}
+        names = [name for name in facts.replicas_on(broker_id) if name in led]
+        ends = await self._connection.admin.list_offsets(dict.fromkeys(names, LATEST))
+        known = {name: ends[name].offset for name in names}
+        self._save(self._progress._replace(ends=known, has_stopped=True))
+        self._say(f"stopping broker {broker_id} ({facts.kind_of(broker_id)})")
+        await self._run(self._options.stop_command, f"Stop broker {broker_id} cleanly")
+        await self._until_gone(broker_id)
+
+    async def _until_gone(self, broker_id: int) -> None:
+        ends_at = asyncio.get_running_loop().time() + self._options.timeout_s
+        while True:
+            try:
+                described = await self._connection.admin.describe_cluster()
+                if all(each.broker_id != broker_id for each in described.brokers):
+                    return
+            except BarnabasError:
+                pass  # the broker that was asked is the one that stops
+            if asyncio.get_running_loop().time() > ends_at:
+                raise StepFailed(f"broker {broker_id} is still alive; repeat the command")
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _run(self, command: str | None, request: str) -> None:
+        """Run a command of the operator, or ask for it."""
+        if command is None:
+            await asyncio.to_thread(_ask, request)
+            return
+        text = command.replace("{broker}", str(self._progress.broker_id))
+        done = await asyncio.to_thread(subprocess.run, text, shell=True, check=False)
+        if done.returncode:
+            raise StepFailed(f"`{text}` failed with exit code {done.returncode}")
+
+    async def _verify(self) -> None:
+        facts = await self._connection.facts()
+        found = await check_replicas(
+            self._connection, facts, self._progress, records=self._options.checks_records
+        )
+        if found.problems:
+            raise StepFailed(
+                f"broker {self._progress.broker_id} lacks records: {'; '.join(found.problems)}"
+            )
+        self._say(
+            f"verified {counted(found.replicas, 'replica')}: none ends earlier than before, and "
+            f"{counted(found.offsets, 'offset')} of {found.compared} equal the leader's"
+        )
+        self._save(self._progress._replace(is_verified=True))
+
+
+def _ask(request: str) -> None:
+    click.prompt(f"{request}, then press Enter", "", prompt_suffix=" ", show_default=False)

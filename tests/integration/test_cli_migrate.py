@@ -1,0 +1,172 @@
+"""MX-3, MX-4: `barnabas migrate` replaces the brokers of a real Kafka, under load, and goes back.
+
+The commands are those of docs/coming-from-kafka.md, in their order. The test is the operator: it
+stops and starts the brokers when a command asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from barnabas.client import NewTopic, SyncAdmin
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Sent
+from tests.kit.foreign import CHECKOUT
+from tests.kit.processes.broker_process import COMMAND
+from tests.kit.processes.cluster_load import (
+    acknowledge_more,
+    check_everything_is_there,
+    check_replicas_are_equal,
+)
+from tests.kit.processes.mixed_cluster import Kind, MixedCluster, described, mixed_cluster
+from tests.kit.processes.senders import ConfluentSender, Sender, sending
+
+pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
+
+PAGE = CHECKOUT / "docs" / "coming-from-kafka.md"
+SECTION = "## From Kafka to Barnabas without downtime, and back"
+OPTIONS = ("min.insync.replicas=2", "auto.create.topics.enable=false", "num.io.threads=4")
+SECONDS = 300
+KINDS: dict[str, Kind] = {"kafka": "kafka", "barnabas": "ours"}
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Iterator[MixedCluster]:
+    with mixed_cluster(tmp_path, {1: "kafka", 2: "kafka", 3: "kafka"}, *OPTIONS) as cluster:
+        yield cluster
+
+
+def commands() -> list[list[str]]:
+    """Those of the page's section, without the name of the program."""
+    section = PAGE.read_text().partition(SECTION)[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("barnabas ")]
+    return [shlex.split(line)[1:] for line in lines]
+
+
+class Operator:
+    """Runs the commands, and does what they ask for."""
+
+    def __init__(self, mixed: MixedCluster, directory: Path) -> None:
+        self._mixed, self._directory = mixed, directory
+
+    def run(self, *words: str, code: int = 0) -> str:
+        with self._started(*words) as process:
+            assert process.stdout is not None and process.stdin is not None
+            said = ""
+            while question := _up_to_question(process.stdout):
+                said += question
+                if question.endswith("then press Enter "):
+                    self._obey(question)
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+            assert process.wait(SECONDS) == code, said
+        return said
+
+    def give_up(self, *words: str) -> None:
+        """Kill the command when it asks for something, and then do it."""
+        with self._started(*words) as process:
+            assert process.stdout is not None
+            question = _up_to_question(process.stdout)
+            while not question.endswith("then press Enter "):
+                question = _up_to_question(process.stdout)
+            process.kill()
+        self._obey(question)
+
+    @contextmanager
+    def _started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        servers = self._mixed.bootstrap_servers
+        process = subprocess.Popen(
+            [str(COMMAND), *words],
+            cwd=self._directory,
+            env={**os.environ, "BARNABAS_BOOTSTRAP_SERVER": servers},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    def _obey(self, question: str) -> None:
+        words = question.split()
+        broker_id = int(words[words.index("broker") + 1])
+        if words[0] == "Stop":
+            self._mixed.stop_one(broker_id)
+        else:
+            kind = KINDS[words[words.index("as") + 1]]
+            self._mixed.start_one(broker_id, kind)
+
+
+def _up_to_question(output: IO[str]) -> str:
+    """A line, or a question, which has no end of line."""
+    text = ""
+    while not text.endswith(("\n", "then press Enter ")) and (letter := output.read(1)):
+        text += letter
+    return text
+
+
+def kinds(operator: Operator) -> list[str]:
+    status = json.loads(operator.run("migrate", "status", "--json"))
+    return [each["kind"] for each in status["brokers"]]
+
+
+def test_the_commands_of_the_page_replace_kafka_and_bring_it_back(
+    mixed: MixedCluster, tmp_path: Path
+) -> None:
+    """MX-3, MX-4: under an idempotent producer; the second step is killed and repeated."""
+    check, plan, status, dry, step, back = commands()
+    operator = Operator(mixed, tmp_path)
+    with SyncAdmin(mixed.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("kept", assignment={0: [1, 2, 3], 1: [2, 3, 1]})])
+        described(admin, "kept")
+    records = [Sent(n % 2, b"key", b"%d" % n) for n in range(2_000)]
+    confluent_client.produce(mixed.bootstrap_servers, "kept", records)
+    check[-1] = str(mixed.ours.brokers[1].data_dir)
+    found = operator.run(*check)
+    assert "num.io.threads has no effect" in found
+    assert "nothing in the way" in found
+    planned = operator.run(*plan)
+    assert planned.splitlines()[0].startswith("1. broker ")
+    assert "the controller" in planned.splitlines()[-1]
+    assert operator.run(*status).count("Kind: kafka") == 3
+    with sending(their_sender, mixed.bootstrap_servers, 3) as sender:
+        acknowledge_more([sender])
+        assert "nothing was done" in operator.run(*dry)
+        assert kinds(operator) == ["kafka"] * 3
+        said = operator.run(*step)
+        assert "offsets of" in said
+        assert kinds(operator).count("barnabas") == 1
+        operator.give_up(*step)
+        acknowledge_more([sender])
+        operator.run(*step)
+        last = operator.run(*step)
+        assert "every broker is barnabas" in last
+        assert "nothing to replace" in operator.run(*dry)
+        acknowledge_more([sender])
+        operator.run(*back)
+        assert kinds(operator).count("kafka") == 1
+        acknowledge_more([sender])
+        sender.stop()
+    check_everything_is_there(sender, mixed.bootstrap_servers)
+    check_replicas_are_equal(mixed.ours, sender)
+    with SyncAdmin(mixed.bootstrap_servers) as admin:
+        orders = [each.replicas for each in described(admin, "kept").partitions]
+    assert orders == [(1, 2, 3), (2, 3, 1)], "the preferred leaders are those of before"
+    print(f"{sender.acknowledged_count()} records are there")
+
+
+def their_sender(servers: str, replicas: int) -> Sender:
+    return ConfluentSender(servers, replicas, {"socket.timeout.ms": 5_000})

@@ -156,7 +156,11 @@ def test_the_commands_of_the_page_replace_kafka_and_bring_it_back(
         assert "every broker is barnabas" in last
         assert "nothing to replace" in operator.run(*dry)
         acknowledge_more([sender])
-        operator.run(*back)
+        failed = operator.run(*back, "--stop-command", "exit 3 # {broker}", code=1)
+        broker_id = int(failed.partition("exit 3 # ")[2].partition("`")[0])
+        assert f"`exit 3 # {broker_id}` failed with exit code 3" in failed
+        stop = f"kill {mixed.pid_of(broker_id)}"
+        assert f"broker {broker_id} is kafka" in operator.run(*back, "--stop-command", stop)
         assert kinds(operator).count("kafka") == 1
         acknowledge_more([sender])
         sender.stop()

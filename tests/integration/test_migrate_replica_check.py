@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from barnabas import Cluster
-from barnabas.cli.migrate import replica_check
 from barnabas.cli.migrate.plan import Progress
 from barnabas.cli.migrate.read import connected
 from barnabas.cli.migrate.replica_check import Checked, check_replicas
@@ -25,14 +24,13 @@ def judge(servers: str, broker_id: int, end: int) -> Checked:
         async with connected(servers) as connection:
             facts = await connection.facts()
             progress = Progress(broker_id, ends={NAME: end})
-            return await check_replicas(connection, facts, progress, records=True)
+            return await check_replicas(connection, facts, progress, records=True, patience_s=1.0)
 
     return run_client(work())
 
 
-def test_a_replica_is_compared_up_to_its_old_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replica_is_compared_up_to_its_old_end() -> None:
     """MX-3"""
-    monkeypatch.setattr(replica_check, "_PATIENCE_S", 1.0)
     with Cluster(2) as cluster:
         servers = cluster.bootstrap_servers
         with SyncAdmin(servers) as admin, SyncProducer(servers) as producer:

@@ -47,9 +47,17 @@ class Checked(NamedTuple):
 
 
 async def check_replicas(
-    connection: Connection, facts: ClusterFacts, progress: Progress, *, records: bool
+    connection: Connection,
+    facts: ClusterFacts,
+    progress: Progress,
+    *,
+    records: bool,
+    patience_s: float = _PATIENCE_S,
 ) -> Checked:
-    """Compare the replicas of the replaced broker with what they were, and with the leaders."""
+    """Compare the replicas of the replaced broker with what they were, and with the leaders.
+
+    A broker that has just started may take `patience_s` until it serves a replica.
+    """
     broker_id = progress.broker_id
     leaders = {
         name: view.leader
@@ -66,7 +74,7 @@ async def check_replicas(
     compared = offsets = 0
     for name, (start, end) in sorted(ranges.items()):
         leader = leaders[name]
-        error = await _missing(connection, facts.brokers[broker_id].node, name, end)
+        error = await _missing(connection, facts.brokers[broker_id].node, name, end, patience_s)
         if error is not None:
             problems.append(f"{name} ended at {end} before, and broker {broker_id} says: {error}")
         elif records and leader != broker_id and not facts.is_compacted(name.topic):
@@ -82,13 +90,13 @@ async def check_replicas(
 
 
 async def _missing(
-    connection: Connection, node: BrokerAddress, name: TopicPartition, end: int
+    connection: Connection, node: BrokerAddress, name: TopicPartition, end: int, patience_s: float
 ) -> KafkaError | None:
     """Return why a replica cannot be read at this offset, or None if it goes that far.
 
     Both kinds of broker reject a fetch beyond the end of the log.
     """
-    ends_at = asyncio.get_running_loop().time() + _PATIENCE_S
+    ends_at = asyncio.get_running_loop().time() + patience_s
     while True:
         request = _request(name, end)
         answer = await connection.cluster.call(node, FETCH, request, FetchResponse, _VERSION)

@@ -10,20 +10,68 @@ the ids of its records after a restart, so repetitions are then recognised as we
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, KafkaError, UnknownTopicOrPartition
 from barnabas.shielded import retrieve_error, shielded
 from barnabas_track.journal import Journal
-from barnabas_track.journal_progress import JournalProgress
 from barnabas_track.outbox import MOST_IDS, NotStored, Outgoing
 from barnabas_track.recent_ids import RecentIds
 
 _Result = TypeVar("_Result")
 _MOST_WAITING_BYTES: Final = 32 << 20
+
+STUCK_S: Final = 300.0
+"""How long nothing may be sent while records are waiting."""
+
+
+class JournalProgress:
+    """Knows whether the records of a journal reach the brokers. `now_s` is a monotonic clock."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._since_s: float | None = None  # of the last progress; None if nothing is waiting
+        self._refusal = ""
+        self._failure = ""
+
+    @property
+    def trouble(self) -> str:
+        """The reason why the records will not be sent without help, or an empty string."""
+        if self._refusal:
+            return f"the brokers refuse the events of the journal: {self._refusal}"
+        if self._since_s is None or (waited_s := self._now_s() - self._since_s) < STUCK_S:
+            return ""
+        why = self._failure or "the brokers have not answered"
+        return f"no event of the journal was sent within {int(waited_s)} s: {why}"
+
+    def on_stored(self) -> None:
+        """Note that records are waiting."""
+        if self._since_s is None:
+            self._since_s = self._now_s()
+
+    def on_committed(self) -> None:
+        """Note that the brokers have committed records."""
+        self._refusal = self._failure = ""
+        if self._since_s is not None:
+            self._since_s = self._now_s()
+
+    def on_all_sent(self) -> None:
+        """Note that no record is waiting, and that the brokers have committed the position."""
+        self._refusal = self._failure = ""
+        self._since_s = None
+
+    def on_failure(self, error: BarnabasError) -> None:
+        """Note why the last transaction failed."""
+        self._failure = str(error)
+        # The client has already waited for the topic, in case it is new.
+        is_refused = isinstance(error, KafkaError) and (
+            not error.retriable or isinstance(error, UnknownTopicOrPartition)
+        )
+        self._refusal = self._failure if is_refused else ""
 
 
 class _Group:

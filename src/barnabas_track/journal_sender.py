@@ -143,6 +143,8 @@ class JournalSender:
                 self._is_idle.set()
                 return
             await self._commit(producer, [each.record for each in records], last)
+            # A commit of the position alone, after each new connection, is no progress.
+            self._outbox.progress.on_committed()
             await self._outbox.in_thread(partial(self._journal.mark_sent, last))
             if time.monotonic() - self._hint_at_s >= _HINT_EVERY_S:
                 await self._save_hint()
@@ -171,7 +173,6 @@ class JournalSender:
         await producer.send_record(ProducerRecord(POSITIONS_TOPIC, position, key, 0))
         await producer.commit_transaction()
         self._has_started = True
-        self._outbox.progress.on_committed()
 
     async def _read_position(self) -> None:
         found = await self._committed_position()

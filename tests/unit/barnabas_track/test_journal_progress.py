@@ -12,7 +12,7 @@ from barnabas.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
-from barnabas_track.journal_progress import STUCK_S, JournalProgress
+from barnabas_track.journal_outbox import STUCK_S, JournalProgress
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,9 @@ def test_a_refusal_is_shown_until_something_is_committed(error: type[BarnabasErr
     progress.on_failure(error("topic events"))
     assert progress.trouble == "the brokers refuse the events of the journal: topic events"
     progress.on_committed()
+    assert progress.trouble == ""
+    progress.on_failure(error("topic events"))
+    progress.on_all_sent()
     assert progress.trouble == ""
 
 

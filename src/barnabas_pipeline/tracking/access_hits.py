@@ -83,7 +83,7 @@ def _event(hit: Mapping[str, Any], key: bytes) -> dict[str, Any]:
     is_error = status is not None and status >= _LEAST_ERROR
     if not hit["page_view"] and not is_error:
         return {}
-    host = hit["virtual_host"]
+    host = (hit["virtual_host"] or "").lower().removeprefix("www.") or None
     found: dict[str, Any] = {
         "id": _hash(key, hit["file_id"], hit["position"]),
         "time_us": hit["time_us"],

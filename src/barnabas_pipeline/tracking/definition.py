@@ -115,11 +115,13 @@ def classify(records: pa.Table, seen: Positions, key: bytes = b"") -> pl.DataFra
     lines = mark_sent_twice(locate(records), seen)
     stored = pl.Series(records["timestamp"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()))
     fields = parse_events(lines["value"], stored)
-    # What is not an object cannot be an event, so it may be a line of an access log.
-    is_line = ~lines["value"].bin.starts_with(b"{") & ~lines["twice"]
+    # What is no event may be a line of an access log, some of which are JSON, too.
+    is_line = fields["reason"].is_not_null() & lines["value"].is_not_null() & ~lines["twice"]
     if is_line.any():
-        hits = access_events(lines.filter(is_line), key)
-        is_known = hits["reason"].is_null() | lines.filter(is_line)["file"].is_not_null()
+        left = lines.filter(is_line)
+        hits = access_events(left, key)
+        is_text = ~left["value"].bin.starts_with(b"{") & left["file"].is_not_null()
+        is_known = hits["reason"].is_null() | is_text
         places = is_line.arg_true().filter(is_known)
         fields = fields.with_row_index("_row")
         others = fields.filter(~pl.col("_row").is_in(places.implode()))

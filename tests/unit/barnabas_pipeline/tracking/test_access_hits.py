@@ -98,6 +98,22 @@ def test_bt_3_one_topic_may_contain_both(tmp_path: Path) -> None:
     assert people.height == 2, "of the log's visitor, and of the tracker's"
 
 
+def test_a_line_as_json_is_a_line(tmp_path: Path) -> None:
+    """Caddy's log; the host is written as in an event."""
+    request = {
+        "remote_ip": "198.18.0.1",
+        "proto": "HTTP/1.1",
+        "method": "GET",
+        "host": "WWW.Shop.example",
+        "uri": "/a?b",
+        "headers": {"User-Agent": [AGENT], "Referer": ["https://shop.example/"]},
+    }
+    log = {"ts": BEGIN.timestamp(), "request": request, "status": 200, "size": 7, "duration": 0.1}
+    found = of_lines(tmp_path, [json.dumps({"logger": "http.log.access", **log}).encode()])
+    [hit] = found.frame("events").select("name", "host", "path", "referrer").rows()
+    assert hit == ("pageview", "shop.example", "/a", None)
+
+
 def test_bt_6_no_address_is_stored(tmp_path: Path) -> None:
     """Visitors differ between output directories, but not between runs of one."""
     found = of_lines(tmp_path / "a", [as_line((7, 0, "/"))])
@@ -133,5 +149,6 @@ def test_bt_6_any_bytes_are_events_or_have_a_reason(values: list[bytes]) -> None
     assert found.height == len(values)
     assert found.filter(pl.col("name").is_not_null() & pl.col("reason").is_not_null()).height == 0
     alone = parse_hits(locate(table(rows)))
+    # A value that begins like an event keeps the reason why it is none.
     is_line = pl.Series([not value.startswith(b"{") for value in values])
     assert found.filter(is_line)["reason"].to_list() == alone.filter(is_line)["reason"].to_list()

@@ -42,6 +42,7 @@ def accounts_of(command: Command) -> Accounts:
 def test_bt_3_bt_4_events_become_tables_once(tmp_path: Path) -> None:
     """BT-1, BT-3, BT-4: a run, a service that is killed, and a run again have each event once."""
     options = ["--pipeline", "events", "--no-input", "--funnel", "Order: /basket > purchase"]
+    options += ["--goal", "Bought: purchase"]
     with (
         barnabas.Broker() as broker,
         running_command(tmp_path / "out", tmp_path) as command,
@@ -54,6 +55,7 @@ def test_bt_3_bt_4_events_become_tables_once(tmp_path: Path) -> None:
         output, errors = run.communicate(timeout=PATIENCE_S * 3)
         assert run.returncode == 0, errors
         assert "funnel      Order: /basket 5 > purchase 5 (100.0%)\n" in output
+        assert "goal        Bought: 10 times, by 5 visitors (100%)\n" in output
         assert accounts_of(command) == Accounts(110, 110, 0, 0)
 
         # A server that was killed has forgotten which events it has already stored.

@@ -70,7 +70,7 @@ class TrackingWork:
         events = to_frame(found.left).sort(*_ORDER)
         known = KnownIds() if self._known is None else self._known
         dataset = None if self._before is None else self._before.dataset("events")
-        stored = known.stored(dataset, events)
+        stored = known.find_stored(dataset, events)
         is_first = pl.col("id").is_first_distinct() & ~pl.col("id").is_in(stored.implode())
         marked = events.with_columns(is_first.alias("_first"))
         once = marked.filter("_first").drop("_first")

@@ -33,7 +33,7 @@ class KnownIds:
         # Sorted, with the oldest first. Short ones are merged, so there are never many.
         self._runs: list[_Hashes] | None = None
 
-    def stored(self, dataset: Any, events: pl.DataFrame) -> pl.Series:
+    def find_stored(self, dataset: Any, events: pl.DataFrame) -> pl.Series:
         """Return the ids of these events that the table contains.
 
         `dataset`: the table before the batch, or None if it does not exist. `events` must have the

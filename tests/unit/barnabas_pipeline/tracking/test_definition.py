@@ -60,10 +60,10 @@ def test_ids_of_a_batch_that_failed_are_not_known() -> None:
     known = KnownIds()
     schema = {"id": pl.String, "time": pl.Datetime("us", "UTC")}
     batch = pl.DataFrame([("a", datetime(2026, 3, 2, tzinfo=UTC))], schema, orient="row")
-    assert known.stored(None, batch).to_list() == []
+    assert known.find_stored(None, batch).to_list() == []
     known.add(batch["id"])
     table = ds.dataset(EVENTS.empty_table())
-    assert known.stored(table, batch).to_list() == []
+    assert known.find_stored(table, batch).to_list() == []
 
 
 @given(st.lists(st.lists(st.integers(0, 600), max_size=30), max_size=40))
@@ -84,7 +84,7 @@ def test_at_least_half_of_the_newest_ids_are_remembered(batches: list[list[int]]
         {name: rows[name] if name in rows else [None] * len(ids) for name in EVENTS.names}
     ).cast(EVENTS)
     later = pl.DataFrame(rows).with_columns(pl.col("time") + timedelta(days=1))
-    assert set(known.stored(ds.dataset(stored), later)) == set(newest)
+    assert set(known.find_stored(ds.dataset(stored), later)) == set(newest)
 
 
 def test_bt_3_a_batch_that_is_taken_again_changes_nothing(tmp_path: Path) -> None:

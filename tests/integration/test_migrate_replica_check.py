@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from barnabas import Cluster
@@ -29,9 +31,9 @@ def judge(servers: str, broker_id: int, end: int) -> Checked:
     return run_client(work())
 
 
-def test_a_replica_is_compared_up_to_its_old_end() -> None:
-    """MX-3"""
-    with Cluster(2) as cluster:
+def test_a_replica_is_compared_up_to_its_old_end(tmp_path: Path) -> None:
+    """MX-3: a log that ends too early, and one in which a byte is another."""
+    with Cluster(2, tmp_path) as cluster:
         servers = cluster.bootstrap_servers
         with SyncAdmin(servers) as admin, SyncProducer(servers) as producer:
             ids = [each.broker_id for each in admin.describe_cluster().brokers]
@@ -45,3 +47,12 @@ def test_a_replica_is_compared_up_to_its_old_end() -> None:
         found = judge(servers, ids[1], RECORDS + 1)
         [problem] = found.problems
         assert problem.startswith(f"t-0 ended at {RECORDS + 1} before, and broker {ids[1]} says: ")
+        logs = sorted(tmp_path.glob("**/t-0/*.log"))
+        assert len(logs) == 2
+        with logs[-1].open("r+b") as file:
+            file.seek(-1, 2)
+            last = file.read(1)
+            file.seek(-1, 2)
+            file.write(bytes([last[0] ^ 1]))
+        [problem] = judge(servers, ids[1], RECORDS).problems
+        assert problem == f"t-0 differs from the leader's replica in offsets 0 to {RECORDS - 1}"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from barnabas import Cluster
 from barnabas.cli.migrate.plan import Progress
 from barnabas.cli.migrate.read import connected
@@ -14,8 +12,6 @@ from barnabas.cli.options import run_client
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
 from tests.kit.waiting import wait_until
-
-pytestmark = pytest.mark.secured
 
 NAME = TopicPartition("t", 0)
 RECORDS = 500

@@ -84,8 +84,9 @@
       schedule((1e3 << Math.min(failures++, 6)) * (1 - Math.random() / 2));
     }
   };
-  const send = async () => {
-    const [keys, body] = pack(queued().slice(0, 100));
+  // Listing a full queue takes several milliseconds, so it is not listed again for each batch.
+  const send = async (found = queued()) => {
+    const [keys, body] = pack(found.slice(0, 100));
     sending = keys;
     if (!keys[0]) return;
     const response = await fetch(endpoint, {
@@ -100,7 +101,10 @@
     else if (![400, 413, 415].includes(response.status)) throw 0;
     keys.map(remove);
     failures = 0;
-    await send();
+    const rest = found.slice(keys.length);
+    // List the queue again at the end, because events were added meanwhile, and after a withdrawn
+    // consent, which deleted the events.
+    await send(rest[0] && isAllowed ? rest : queued());
   };
   // The page is closing, so it cannot wait for the answer. The next page sends these events again,
   // and the server recognises their ids.

@@ -27,6 +27,16 @@ pytestmark = pytest.mark.slow
 MOST_BYTES = 3 * 1024
 # A browser waits up to a minute between two tries.
 DRAINED_S = 180.0
+COUNT_LISTINGS = """
+window.listings = 0;
+const list = Object.keys;
+Object.keys = (value) => {
+  if (value === localStorage) listings++;
+  return list(value);
+};
+"""
+# Without `Object.keys`, which is counted.
+QUEUE_IS_EMPTY = "!JSON.stringify(localStorage).includes('barnabas.event.')"
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 
 
@@ -180,6 +190,24 @@ def test_only_one_of_two_tabs_sends_an_event(visitors: Visitors) -> None:
         wait_until(lambda: is_sent(pages[0]))
     assert len(sent) >= 2 + 18
     assert [id_ for id_, count in Counter(sent).items() if count > 1] == []
+
+
+def test_a_full_queue_is_not_listed_for_each_batch(visitors: Visitors) -> None:
+    """BT-2: listing it is what costs the page time."""
+    page = visitors.context.new_page()
+    page.add_init_script(COUNT_LISTINGS)
+    visitors.open("full", page)
+    wait_until(lambda: is_sent(page))
+    visitors.context.set_offline(True)
+    page.evaluate("for (let each = 0; each < 1000; each++) barnabas.track('waiting')")
+    requests: list[str] = []
+    page.on("requestfinished", lambda request: requests.extend(ids_in(request)[:1]))
+    page.evaluate("listings = 0")
+    visitors.context.set_offline(False)
+    while not page.evaluate(QUEUE_IS_EMPTY):
+        page.wait_for_timeout(50)
+    assert len(requests) >= 10
+    assert page.evaluate("listings") < len(requests)
 
 
 def test_the_last_events_are_sent_while_the_last_page_closes(

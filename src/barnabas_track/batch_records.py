@@ -28,7 +28,7 @@ _ROBOTS: Final = (
 
 
 class BatchOrigin(NamedTuple):
-    """What the server adds to each event of a batch."""
+    """Contains what the server adds to each event of a batch."""
 
     received_ms: int
     is_robot: bool

@@ -32,7 +32,7 @@ _ENTRIES: Final = ("entries", "count")
 
 
 class Source(NamedTuple):
-    """What a card is computed from."""
+    """Contains what a card is computed from."""
 
     columns: LogColumns
     selected: Selected

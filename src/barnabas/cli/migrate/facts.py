@@ -21,7 +21,7 @@ Versions = Mapping[int, tuple[int, int]]
 
 
 class BrokerFacts(NamedTuple):
-    """What one live broker reports about itself."""
+    """Contains what one live broker reports about itself."""
 
     broker_id: int
     node: BrokerAddress
@@ -33,7 +33,7 @@ class BrokerFacts(NamedTuple):
 
 
 class ClusterFacts(NamedTuple):
-    """What a cluster reports. `topic_configs` has the configs of each topic that are its own."""
+    """Contains what a cluster reports. `topic_configs` has each topic's own configs."""
 
     cluster_id: str
     controller_id: int

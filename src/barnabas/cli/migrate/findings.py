@@ -35,7 +35,7 @@ _LEAST_FORMAT = (0, 11)
 
 
 class Finding(NamedTuple):
-    """What was found, where, and what to do about it."""
+    """Says what was found, where, and what to do about it."""
 
     blocks: bool
     where: str

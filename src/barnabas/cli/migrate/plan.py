@@ -19,7 +19,7 @@ _NAMED = 3
 
 
 class Kind(Enum):
-    """What to do about the broker that is being replaced."""
+    """Says what to do about the broker that is being replaced."""
 
     WAIT = "wait"
     HAND_OVER = "hand over"
@@ -31,7 +31,7 @@ class Kind(Enum):
 
 
 class Action(NamedTuple):
-    """What to do next, with the reasons to wait or the partitions that it concerns."""
+    """Says what to do next, with the reasons to wait or the partitions that it concerns."""
 
     kind: Kind
     reasons: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ from barnabas_pipeline.tracking.figures import read_figures
 from barnabas_pipeline.tracking.funnels import parse_funnel, read_funnel
 from barnabas_pipeline.tracking.retention import cohorts
 from benchmarks.figures import Figure, parser_of, show
-from benchmarks.pages import make_tables
+from benchmarks.pages import make_tables, snapshot_of
 
 COMMAND = "python -m benchmarks.behaviour_figures"
 EVENTS: Final = 10_000_000
@@ -201,7 +201,8 @@ ASKED: Final[Mapping[str, Callable[[Path], object]]] = {
 
 def make(tables: Path, events: int) -> None:
     """Write the events, and the parts of all other tables that follow from them."""
-    snapshot = make_tables(tables, events)
+    make_tables(tables, events)
+    snapshot = snapshot_of(tables)
     control = snapshot.control
     dataset = snapshot.dataset("events")
     assert control is not None and dataset is not None

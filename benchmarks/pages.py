@@ -87,7 +87,7 @@ def measure(directory: Path, events: int) -> list[Figure]:
     maker.start()
     maker.join()
     assert maker.exitcode == 0
-    snapshot = _snapshot(directory / "tables")
+    snapshot = snapshot_of(directory / "tables")
     print(f"made {events:,} events in {time.monotonic() - began_s:.0f} s")
     size = f"{events:,} events"
     gc.collect()
@@ -207,7 +207,7 @@ def make_tables(tables: Path, events: int) -> None:
     deltalake.write_deltalake(str(tables / "events"), reader, mode="append")
 
 
-def _snapshot(tables: Path) -> Snapshot:
+def snapshot_of(tables: Path) -> Snapshot:
     """Return the tables with the events that no batch has added."""
     control = Tables(tables, TRACKING).control()
     assert control is not None

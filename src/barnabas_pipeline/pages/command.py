@@ -18,6 +18,7 @@ from barnabas_pipeline.pages.now_feed import TOPICS, Cluster
 from barnabas_pipeline.pages.server import serve as serve_pages
 from barnabas_pipeline.pages.source import Options, Source
 from barnabas_pipeline.tracking.funnels import parse_funnel
+from barnabas_pipeline.tracking.goals import parse_goals
 from barnabas_track.countries import Countries
 
 
@@ -58,6 +59,14 @@ def pages() -> None:
     "'Order: /basket > /checkout > purchase within 2 h'; may be repeated.",
 )
 @click.option(
+    "--goal",
+    "goals",
+    multiple=True,
+    metavar="GOAL",
+    help="A page or an event to count in events of pages and apps, such as 'Order: purchase' or "
+    "'Signed up: /welcome'; may be repeated.",
+)
+@click.option(
     "--show-addresses",
     is_flag=True,
     help="Show full network addresses instead of only their networks.",
@@ -95,7 +104,8 @@ def serve(
     """
     funnels = [parse_funnel(text) for text in given["funnels"]]
     countries = None if given["countries"] is None else Countries(given["countries"])
-    source = Source(out, Options(funnels, given["show_addresses"], countries))
+    goals = parse_goals(given["goals"])
+    source = Source(out, Options(funnels, goals, given["show_addresses"], countries))
     if not is_local(host):
         warn(
             "barnabas pages",

@@ -10,6 +10,7 @@ import numpy as np
 
 from barnabas_pipeline.pages.event_hits import read_events
 from barnabas_pipeline.pages.funnel_cards import funnel_cards
+from barnabas_pipeline.pages.goal_card import GoalCard
 from barnabas_pipeline.pages.hit_cards import Counts, Heads, Ranking, visits_by
 from barnabas_pipeline.pages.hit_headlines import EVENT_DEFINITIONS, EVENT_FIGURES, headlines
 from barnabas_pipeline.pages.hit_pages import HitPages
@@ -75,6 +76,7 @@ class EventPages(HitPages):
             next_pages(self.hits),
             vitals(self.hits),
             reading(self.hits),
+            *([GoalCard(options.goals)] if options.goals else ()),
             *funnel_cards(options.funnels),
             visit_lengths(),
             retention(),

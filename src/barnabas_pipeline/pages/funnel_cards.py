@@ -72,7 +72,7 @@ def asked_funnel(options: Mapping[str, str]) -> Funnel:
 def funnel_figures(selection: Selection, funnel: Funnel) -> FunnelFigures:
     """Return how far the visitors got, in the visits to which matching hits belong."""
     hits = selection.hits
-    on = [_is_on(hits, step) for step in funnel.steps]
+    on = [are_on(hits, step) for step in funnel.steps]
     is_any = np.logical_or.reduce(on)
     of = hits.visits
     if selection.mask is None:
@@ -88,7 +88,7 @@ def funnel_figures(selection: Selection, funnel: Funnel) -> FunnelFigures:
     return figures_of(funnel, found.reached)
 
 
-def _is_on(hits: Hits, step: str) -> Array:
+def are_on(hits: Hits, step: str) -> Array:
     """Return which hits are on a step: a page view, or an event with this name."""
     is_page = step.startswith("/")
     of = hits.dimensions.get("page" if is_page else "event")

@@ -19,6 +19,7 @@ from barnabas_pipeline.pages.shapes import Kind
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tracking.definition import TRACKING
 from barnabas_pipeline.tracking.funnels import Funnel
+from barnabas_pipeline.tracking.goals import Goal
 from barnabas_track.countries import Countries
 
 
@@ -26,6 +27,7 @@ class Options(NamedTuple):
     """The options of the models."""
 
     funnels: Sequence[Funnel] = ()
+    goals: Sequence[Goal] = ()
     show_addresses: bool = False
     countries: Countries | None = None
     """The countries of the addresses in access logs."""

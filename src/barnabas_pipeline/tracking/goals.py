@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -61,7 +62,7 @@ def parse_goal(text: str) -> Goal:
     return Goal(title, step)
 
 
-def parse_goals(texts: list[str]) -> list[Goal]:
+def parse_goals(texts: Sequence[str]) -> list[Goal]:
     """Parse all goals. Raises ConfigError if one is wrong, or if there are too many."""
     if len(texts) > MOST_GOALS:
         raise ConfigError(f"--goal: at most {MOST_GOALS} goals can be given")

@@ -22,6 +22,7 @@ from barnabas_pipeline.tracking.definition import TRACKING
 from barnabas_pipeline.tracking.figures import read_figures
 from barnabas_pipeline.tracking.funnels import parse_funnel
 from barnabas_pipeline.tracking.generator import generate
+from barnabas_pipeline.tracking.goals import parse_goal
 from tests.kit.pipeline.event_records import event, records, take
 from tests.kit.pipeline.table_batches import in_tasks, send_nothing, tables_in, taken
 from tests.kit.pipeline.web_records import line, record, table
@@ -30,6 +31,11 @@ FUNNELS = [
     parse_funnel("Order: /basket > /checkout > purchase"),
     parse_funnel("Soon: /* > /basket > purchase within 5 min"),
     parse_funnel("Never: /none > purchase"),
+]
+GOALS = [
+    parse_goal("Order: purchase"),
+    parse_goal("Shop: /shop/*"),
+    parse_goal("Never: /none"),
 ]
 ALL = Filters()
 
@@ -68,8 +74,8 @@ def cells(model: Model, name: str, filters: Filters = ALL) -> list[list[Any]]:
 
 
 def test_events_have_the_figures_of_the_page_in_a_file(shop: Path) -> None:
-    model = Source(shop, Options(FUNNELS)).model()
-    figures = read_figures(Snapshot(shop / "tables", TRACKING), FUNNELS)
+    model = Source(shop, Options(FUNNELS, GOALS)).model()
+    figures = read_figures(Snapshot(shop / "tables", TRACKING), FUNNELS, GOALS)
     people = figures.people
     found = headlines_of(model)
     assert found["visitors"] == people.visitors > 100
@@ -93,6 +99,23 @@ def test_events_have_the_figures_of_the_page_in_a_file(shop: Path) -> None:
         steps = [[step.name, step.visits, step.lost] for step in funnel.steps]
         assert [[row[0], row[1], row[3]] for row in cells(model, f"funnel-{number}")] == steps
     assert figures.funnels[0].steps[2].visits > 10
+    assert cells(model, "goals") == [
+        [each.goal.title, each.times, each.visitors, each.share, each.value or None]
+        for each in figures.goals
+    ]
+    assert figures.goals[0].value > 10 and figures.goals[1].times > 100
+
+
+def test_goals_follow_filters_and_are_compared(shop: Path) -> None:
+    model = Source(shop, Options(goals=GOALS)).model()
+    days = "since=2026-03-20&until=2026-03-29&compare=before"
+    [order, *_] = model.card("goals", filters_of(model, days), {})["rows"]
+    [earlier, *_] = model.card("goals", filters_of(model, "since=2026-03-10&until=2026-03-19"), {})[
+        "rows"
+    ]
+    assert order["cells"][-1] == earlier["cells"][1] != order["cells"][1]
+    [none, *_] = model.card("goals", filters_of(model, "event=click"), {})["rows"]
+    assert none["cells"][1:] == [0, 0, 0.0, None]
 
 
 def test_an_access_log_has_the_figures_of_the_page_in_a_file(log: Path) -> None:

@@ -23,8 +23,8 @@ from barnabas.extras import install_line
 
 _COMMANDS = {
     "server": "Run or stop a broker.",
-    "zookeeper": "Run a ZooKeeper server on this machine.",
     "cluster": "Run a cluster on this machine; describe any cluster, and check its health.",
+    "zookeeper": "Run a ZooKeeper server on this machine.",
     "topics": "Create, list, describe, alter and delete topics.",
     "offsets": "Show where partitions begin and end, and their offsets at a given time.",
     "log-dirs": "Show the log directories of brokers, and the replicas in them.",

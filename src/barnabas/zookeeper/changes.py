@@ -150,7 +150,8 @@ def _create(
     if parent.is_ephemeral:
         raise Refusal(Code.NO_CHILDREN_FOR_EPHEMERALS)
     owner = caller.session_id if flags in _EPHEMERAL else 0
-    owner = CONTAINER_OWNER if flags == Flag.CONTAINER else owner
+    is_container = change.op == Op.CREATE_CONTAINER or flags == Flag.CONTAINER
+    owner = CONTAINER_OWNER if is_container else owner
     transaction.do(Effect(trees.CREATE, path, change.data, acl, owner))
     body = string_bytes(path)
     if change.op == Op.CREATE:

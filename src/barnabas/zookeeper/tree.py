@@ -15,7 +15,7 @@ from barnabas.zookeeper.codes import Perm
 from barnabas.zookeeper.jute import Acl, Stat
 
 CONTAINER_OWNER = -(1 << 63)
-"""The ephemeralOwner of a container."""
+"""The owner of a container."""
 
 OPEN_ACL = (Acl(Perm.ALL, "world", "anyone"),)
 _READ_ONLY_ACL = (Acl(Perm.READ, "world", "anyone"),)
@@ -51,7 +51,9 @@ class Node:
             *(self.czxid, self.mzxid, self.ctime, self.mtime, self.version),
             # ZooKeeper counts creations, and reports creations plus deletions.
             self.creations * 2 - count,
-            *(self.aversion, self.owner, len(self.data or b""), count, self.pzxid),
+            # Clients do not see the owner of a container.
+            *(self.aversion, self.owner if self.is_ephemeral else 0),
+            *(len(self.data or b""), count, self.pzxid),
         )
 
 

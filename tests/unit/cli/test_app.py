@@ -42,7 +42,11 @@ def test_ux_1_the_help_of_a_group_has_the_whole_first_sentence_of_each_command()
     [
         ("topics creat", "topics: no such command: creat; did you mean create? See"),
         ("topcs list", ": no such command: topcs; did you mean topics? See"),
-        ("start", "did you mean `barnabas server start`, or `barnabas cluster start`? See"),
+        (
+            "start",
+            "did you mean `barnabas server start`, or `barnabas cluster start`, or `barnabas "
+            "zookeeper start`? See",
+        ),
         ("stop", "did you mean `barnabas server stop`, or `barnabas cluster stop`? See"),
         ("create", "did you mean `barnabas topics create`? See"),
         ("topics consume", "did you mean `barnabas consume`, or `barnabas perf consume`? See"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from barnabas.cli.server.pid_file import read_pid_file
+from barnabas.zookeeper.journal import JOURNAL_NAME
 from tests.kit import foreign
 from tests.kit.clients import confluent_client
 from tests.kit.processes.broker_process import free_port
@@ -26,10 +27,15 @@ STOP_SECONDS = 120
 class LocalCluster:
     """What somebody has who types the commands."""
 
-    def __init__(self, directory: Path) -> None:
-        foreign.require_zookeeper()
-        foreign.require_java()
+    def __init__(self, directory: Path, *, own_zookeeper: bool = False) -> None:
+        """`own_zookeeper`: with our ZooKeeper server, as if Java's were not installed."""
         self.directory = directory / "cluster"
+        if own_zookeeper:
+            (self.directory / "zookeeper").mkdir(mode=0o700, parents=True)
+            (self.directory / "zookeeper" / JOURNAL_NAME).touch()
+        else:
+            foreign.require_zookeeper()
+            foreign.require_java()
         self.errors = directory / "errors"
         self.port = free_port() + 5000
         self.process: subprocess.Popen[str] | None = None
@@ -112,8 +118,8 @@ class LocalCluster:
 
 
 @contextlib.contextmanager
-def local_cluster(directory: Path) -> Iterator[LocalCluster]:
-    cluster = LocalCluster(directory)
+def local_cluster(directory: Path, *, own_zookeeper: bool = False) -> Iterator[LocalCluster]:
+    cluster = LocalCluster(directory, own_zookeeper=own_zookeeper)
     try:
         yield cluster
     finally:

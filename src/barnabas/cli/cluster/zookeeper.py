@@ -1,4 +1,8 @@
-"""Finds, configures and starts the ZooKeeper of a cluster on one machine."""
+"""Finds, configures and starts the ZooKeeper of a cluster on one machine.
+
+If Java's ZooKeeper is not installed, our own server takes its place (ZS-3). A cluster keeps the
+server with which it was first started, because each has its own files.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import contextlib
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +18,7 @@ from pathlib import Path
 import click
 
 from barnabas.cli.cluster.layout import HOST, CannotRun, Plan
+from barnabas.zookeeper.journal import JOURNAL_NAME
 
 DEBIAN = Path("/usr/share/java/zookeeper.jar")
 TICK_MS = 500
@@ -22,6 +28,14 @@ _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # These options speed up the start. ZooKeeper does too little work to benefit from an optimising
 # compiler.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+_JAVAS_FILES = "version-2"
+_OWN_SERVER = (sys.executable, "-m", "barnabas.cli.main", "zookeeper", "start")
+_ONLY_JAVAS = (
+    "admin.enableServer=false\n"
+    "preAllocSize=1024\n"
+    "autopurge.snapRetainCount=3\n"
+    "autopurge.purgeInterval=1\n"
+)
 _ANSWER_TIMEOUT_S = 1.0
 _PRIVATE = 0o700
 
@@ -29,14 +43,18 @@ _PRIVATE = 0o700
 def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> list[str]:
     """Write ZooKeeper's configuration, and return the command line that runs it. Raises
     CannotRun."""
-    missing = missing_part(environment, jar)
-    if missing:
-        raise CannotRun(f"a cluster needs {missing}")
     directory = plan.zookeeper_directory
+    missing = missing_part(environment, jar)
+    if missing and (directory / _JAVAS_FILES).exists():
+        raise CannotRun(f"this cluster was started with Java's ZooKeeper, so it needs {missing}")
+    is_own = bool(missing) or (directory / JOURNAL_NAME).exists()
     directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     _warn_of_readers(directory)
     config = directory / "zoo.cfg"
-    config.write_text(_config(plan))
+    if is_own:
+        config.write_text(_config(plan))
+        return [*_OWN_SERVER, str(config)]
+    config.write_text(_config(plan) + _ONLY_JAVAS)
     return java_command(environment, directory, config, jar)
 
 
@@ -107,10 +125,6 @@ def _config(plan: Plan) -> str:
         f"clientPortAddress={HOST}\n"
         f"clientPort={plan.zookeeper_port}\n"
         "maxClientCnxns=0\n"
-        "admin.enableServer=false\n"
-        "preAllocSize=1024\n"
-        "autopurge.snapRetainCount=3\n"
-        "autopurge.purgeInterval=1\n"
     )
 
 

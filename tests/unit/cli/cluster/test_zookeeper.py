@@ -10,6 +10,8 @@ import pytest
 
 from barnabas.cli.cluster import zookeeper as zookeeper
 from barnabas.cli.cluster.layout import CannotRun, Plan
+from barnabas.config.properties import load_properties
+from barnabas.zookeeper.settings import settings_from
 
 
 @pytest.fixture
@@ -71,9 +73,23 @@ def test_java_home_goes_before_the_path(plan: Plan, jar: Path, tmp_path: Path) -
     assert zookeeper.command(plan, environment, jar)[0] == str(java)
 
 
-def test_what_is_missing_is_named_with_its_package(
+def test_zs_3_without_javas_zookeeper_it_is_ours(plan: Plan, jar: Path, tmp_path: Path) -> None:
+    """ZS-3: neither Java nor root is needed, and no setting is one that has no effect."""
+    path = str(java_in(tmp_path / "bin").parent)
+    config = tmp_path / "zookeeper" / "zoo.cfg"
+    words = zookeeper.command(plan, {"PATH": path}, tmp_path / "none.jar")
+    assert words[0] == sys.executable and words[-3:] == ["zookeeper", "start", str(config)]
+    _, warnings = settings_from(load_properties(str(config)), port=None, host=None, data_dir=None)
+    assert warnings == []
+    # It stays ours when Java's is installed later.
+    (tmp_path / "zookeeper" / "zookeeper.journal").touch()
+    assert zookeeper.command(plan, {"PATH": path}, jar)[0] == sys.executable
+
+
+def test_a_tree_of_javas_needs_java(
     plan: Plan, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "zookeeper" / "version-2").mkdir(parents=True)
     java = java_in(tmp_path / "bin")
     with pytest.raises(CannotRun, match=r"needs ZooKeeper, .* `apt-get install zookeeper`"):
         zookeeper.command(plan, {"PATH": str(java.parent)}, tmp_path / "none.jar")

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Final, TypeVar
 
+from pyarrow import ArrowException  # type: ignore[import-untyped]
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
@@ -104,6 +105,8 @@ class PagesApi:
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._worker, lambda: compute(self._source.model()))
+        except ArrowException as error:
+            raise WebProblem(502, f"the tables cannot be read: {error}") from error
         finally:
             self._waiting -= 1
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pyarrow import ArrowException  # type: ignore[import-untyped]
+
 from barnabas.errors import ConfigError
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.layout import Layout
@@ -37,10 +39,13 @@ class Source:
     """The tables of a directory. Its methods are called in a worker thread."""
 
     def __init__(self, out: Path, options: Options) -> None:
-        """Raises ConfigError if there are no tables in `out`."""
+        """Raises ConfigError if there are no tables in `out`, or if they are damaged."""
         self._tables = out / "tables"
         self._options = options
-        self.kind, self._layout = _kind(self._tables)
+        try:
+            self.kind, self._layout = _kind(self._tables)
+        except ArrowException as error:
+            raise ConfigError(f"the tables in {out} cannot be read: {error}") from error
         self._lock = threading.Lock()
         self._model: Model | None = None
 

@@ -7,6 +7,7 @@ it waits for the disk, further transactions gather, and the next fsync covers al
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -263,7 +264,10 @@ def run(settings: ZooKeeperSettings) -> int:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(_serve(settings))
     except (BarnabasError, OSError) as error:
-        sys.stderr.write(f"barnabas zookeeper: {error}\n")
+        reason = str(error)
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            reason = f"port {settings.port} is in use: stop the process that uses it, or use --port"
+        sys.stderr.write(f"barnabas zookeeper: {reason}\n")
         return 1
 
 

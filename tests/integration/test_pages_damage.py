@@ -16,7 +16,8 @@ def test_bt_5_a_damaged_file_is_named(tmp_path: Path) -> None:
     take(tables, 0, records(events_of(shop_visits()[:3])))
     with pages_server(tmp_path) as server:
         assert server.ask("/api/cards").status == 200
-        for file in tables.rglob("*.parquet"):
+        files = [*tables.rglob("*.parquet")]
+        for file in files:
             file.write_bytes(b"no Parquet" * 30)
         for path in ("/api/cards", "/api/rows", "/api/rows.csv"):
             answer = server.ask(path)
@@ -24,6 +25,14 @@ def test_bt_5_a_damaged_file_is_named(tmp_path: Path) -> None:
             error = answer.json["error"]
             assert error.startswith("the tables cannot be read: ")
             assert ".parquet" in error
+        for file in files:
+            file.unlink()
+        for path in ("/api/rows", "/api/rows.csv"):
+            answer = server.ask(path)
+            assert answer.status == 502
+            assert "If they were deleted or replaced" in answer.json["error"]
+    for file in files:
+        file.write_bytes(b"no Parquet" * 30)
     line = [COMMAND, "pages", "serve", str(tmp_path), "--port", "0"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1

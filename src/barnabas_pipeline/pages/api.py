@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from itertools import chain, islice
 from typing import Final, TypeVar
 
 from pyarrow import ArrowException  # type: ignore[import-untyped]
@@ -87,8 +88,13 @@ class PagesApi:
     async def rows_file(self, request: Request) -> Response:
         """Answer `/api/rows.csv`."""
         options = _options(request)
-        rows = await self._of_model(lambda model: model.all_rows(_filters(request, model), options))
-        return _csv_response(map(_csv_line, rows), "rows")
+
+        def begun(model: Model) -> Iterator[list[Cell]]:
+            rows = model.all_rows(_filters(request, model), options)
+            # An error of the tables has to be raised before the response begins.
+            return chain([*islice(rows, 2)], rows)
+
+        return _csv_response(map(_csv_line, await self._of_model(begun)), "rows")
 
     async def now(self, request: Request) -> ASGIApp:
         """Answer `/api/now/stream`."""
@@ -105,8 +111,12 @@ class PagesApi:
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._worker, lambda: compute(self._source.model()))
-        except ArrowException as error:
-            raise WebProblem(502, f"the tables cannot be read: {error}") from error
+        except (ArrowException, FileNotFoundError) as error:
+            raise WebProblem(
+                502,
+                f"the tables cannot be read: {error}. If they were deleted or replaced, start the "
+                "server again",
+            ) from error
         finally:
             self._waiting -= 1
 

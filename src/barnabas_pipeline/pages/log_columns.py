@@ -277,5 +277,5 @@ def _parsed(cursor: str) -> tuple[int, str, int, int, int]:
         if any(abs(each) >= 1 << 62 for each in numbers):
             raise ValueError
     except ValueError:
-        raise WebProblem(400, f"before={cursor[:40]}: no cursor of these rows") from None
+        raise WebProblem(400, f"{cursor[:40]}: this is neither a row nor a cursor") from None
     return numbers[0], topic, *numbers[1:]

@@ -485,9 +485,9 @@ def test_what_cannot_be_searched_is_refused(model: LogModel) -> None:
         (f"words={'x' * 2_001}", "at most 2000 characters"),
         ("limit=1001", "a number from 1 to 1,000"),
         ("limit=-1", "a number from 1 to 1,000"),
-        ("before=1,logs,x,0,0", "no cursor"),
-        (f"before={10**30},logs,0,0,0", "no cursor"),
-        ("row=1", "no cursor"),
+        ("before=1,logs,x,0,0", "neither a row nor a cursor"),
+        (f"before={10**30},logs,0,0,0", "neither a row nor a cursor"),
+        ("row=1", "neither a row nor a cursor"),
     ):
         with pytest.raises(WebProblem, match=said):
             rows_of(model, query)

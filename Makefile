@@ -169,7 +169,7 @@ INSTALL_STEPS = -e 's|-[cp][py][0-9][^ ]*\.whl|.whl|' \
 
 # A stamp is newer than pyproject.toml once the dependencies in that file are installed. The
 # demonstration has a stamp of its own, because it does not need the development tools.
-$(VENV)/run.stamp: EXTRAS = pipeline
+$(VENV)/run.stamp: EXTRAS = pages
 $(VENV)/dev.stamp: EXTRAS = dev
 $(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

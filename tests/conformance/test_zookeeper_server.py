@@ -32,6 +32,8 @@ def zookeeper(tmp_path: Path) -> Iterator[OwnZooKeeperProcess]:
 def use(bootstrap_servers: str, topic: str, replicas: int) -> None:
     """A topic is created, written and read."""
     with SyncAdmin(bootstrap_servers) as admin:
+        # A Kafka that has just started does not know its own broker yet.
+        wait_until(lambda: len(admin.describe_cluster().brokers) >= replicas)
         admin.create_topics([NewTopic(topic, 2, replicas)])
     with SyncProducer(bootstrap_servers) as producer:
         for number in range(RECORDS):

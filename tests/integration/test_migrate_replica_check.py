@@ -6,7 +6,7 @@ from pathlib import Path
 
 from barnabas import Cluster
 from barnabas.cli.migrate.plan import Progress
-from barnabas.cli.migrate.read import connected
+from barnabas.cli.migrate.read import connection_to
 from barnabas.cli.migrate.replica_check import Checked, check_replicas
 from barnabas.cli.options import run_client
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
@@ -19,7 +19,7 @@ RECORDS = 500
 
 def judge(servers: str, broker_id: int, end: int) -> Checked:
     async def work() -> Checked:
-        async with connected(servers) as connection:
+        async with connection_to(servers) as connection:
             facts = await connection.facts()
             progress = Progress(broker_id, ends={NAME: end})
             return await check_replicas(connection, facts, progress, records=True, patience_s=1.0)

@@ -112,7 +112,7 @@ def web_application(answers: Mapping[str, Answer], watch: ClusterWatch | None) -
     """Return an application without a guard. Each of its requests keeps `watch` polling."""
     app = Starlette(
         routes=[Route(path, _Endpoint(answer, watch)) for path, answer in answers.items()],
-        exception_handlers=ERROR_HANDLERS,
+        exception_handlers=_ERROR_HANDLERS,
     )
     app.router.redirect_slashes = False
     return app
@@ -149,7 +149,7 @@ async def _failed(_: Request, error: Exception) -> Response:
     return problem_response(problem_of(error))
 
 
-ERROR_HANDLERS: Final[Mapping[Any, Any]] = {
+_ERROR_HANDLERS: Final[Mapping[Any, Any]] = {
     HTTPException: _not_found,
     WebProblem: _failed,
     BarnabasError: _failed,

@@ -65,7 +65,7 @@ async def serve(
     sock = listen(address)
     with contextlib.closing(sock):
         host, port = address.host, sock.getsockname()[1]
-        names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
+        names = names_of(host)
         served: ClusterWatch | Door
         if mode.signs_in:
             # Browsers send a cookie to all ports of a host, so the cookie's name contains the port.
@@ -91,6 +91,11 @@ def url_of(sock: socket.socket, host: str) -> str:
     return f"http://{shown}:{sock.getsockname()[1]}/"
 
 
+def names_of(host: str) -> list[str]:
+    """Return the host names by which browsers may address a server that listens on this host."""
+    return [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
+
+
 def is_local(host: str) -> bool:
     """Return whether only processes on this machine can connect to this host."""
     if host in LOCAL_NAMES:
@@ -103,7 +108,7 @@ def is_local(host: str) -> bool:
 
 async def serve_until(
     stopping: asyncio.Event,
-    work: Coroutine[Any, Any, None],
+    work: Coroutine[Any, Any, object],
     app: ASGIApp,
     sock: socket.socket,
     on_ready: Callable[[], None],

@@ -140,7 +140,7 @@ def _create(
         raise Refusal(Code.BAD_ARGUMENTS)
     check_parent(path)
     acl = resolve(change.acl, caller.identities)
-    parent = _node(tree, path[: path.rindex("/")] or "/")
+    parent = _node(tree, trees.parent_of(path))
     check(parent.acl, Perm.CREATE, caller.identities)
     if flags in _SEQUENTIAL:
         path = f"{path}{parent.creations:010d}"
@@ -166,7 +166,7 @@ def _delete(
     check_parent(path)
     if path in RESERVED:
         raise Refusal(Code.BAD_ARGUMENTS)
-    parent, node = _node(tree, path[: path.rindex("/")] or "/"), _node(tree, path)
+    parent, node = _node(tree, trees.parent_of(path)), _node(tree, path)
     check(parent.acl, Perm.DELETE, caller.identities)
     _check_version(node.version, change.version)
     if node.children:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from barnabas.zookeeper.codes import Event
+from barnabas.zookeeper.tree import parent_of
 
 
 class Watcher(Protocol):
@@ -105,5 +106,5 @@ class Watches:
 def _path_and_ancestors(path: str) -> Iterator[str]:
     yield path
     while path != "/":
-        path = path[: path.rindex("/")] or "/"
+        path = parent_of(path)
         yield path

@@ -20,9 +20,8 @@ from barnabas_pipeline.pages.hits import (
     Hits,
     Order,
     Values,
-    first_of,
+    entry_and_exit,
     hours_of,
-    last_of,
     pick,
     small,
 )
@@ -139,9 +138,7 @@ def read_lines(rows: TableRows, known: Known, mask: Mask) -> Hits:
 def _dimensions(
     codes: Mapping[str, Array], values: Mapping[str, Values], is_view: Array, order: Order
 ) -> dict[str, Coded]:
-    visit, count = order.visit, len(order.visits.pages)
-    views = np.flatnonzero(is_view)
-    entry, exit_ = first_of(visit, views, count), last_of(visit, views, count)
+    entry, exit_ = entry_and_exit(is_view, order)
     paths = codes["path"]
     found = {
         "host": Coded("Host", codes["virtual_host"], values["virtual_host"]),

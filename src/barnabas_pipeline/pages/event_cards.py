@@ -44,7 +44,7 @@ _OF_VISITS: Final = (
     ("visitor", "New and returning", "Sessions that are a visitor's first one, and later ones."),
 )
 _AUTOMATIC: Final = ("heartbeat", "vitals")
-"""Events that are not among the other events of the timeline, because nobody caused them."""
+"""Events that are not among the other events of the timeline, because no visitor caused them."""
 _NEED_PAGES: Final = ("entry", "exit")
 _OPTIONAL: Final = ("medium", "campaign", "country")
 _ROW_COLUMNS: Final[list[Column]] = [
@@ -176,9 +176,8 @@ def _events_by_name(selection: Selection) -> list[Array]:
     sums = np.full(len(of.values), np.nan)
     notes = selection.hits.notes.get("value")
     if notes is not None:
-        at, values = notes.at, notes.columns["value"]
-        if selection.mask is not None:
-            is_in = selection.mask[at]
+        at, values, is_in = notes.at, notes.columns["value"], selection.among(notes)
+        if is_in is not None:
             at, values = at[is_in], values[is_in]
         has_value = np.bincount(of.codes[at], minlength=len(of.values)) > 0
         found = np.bincount(of.codes[at], values, minlength=len(of.values))

@@ -17,9 +17,9 @@ from barnabas_pipeline.pages.hits import (
     Hits,
     Order,
     Values,
+    entry_and_exit,
     first_of,
     hours_of,
-    last_of,
     pick,
     small,
 )
@@ -116,9 +116,7 @@ def read_events(rows: TableRows) -> Hits:
 def _dimensions(
     columns: Mapping[str, Array], values: Mapping[str, Values], is_view: Array, order: Order
 ) -> dict[str, Coded]:
-    visit, count = order.visit, len(order.visits.pages)
-    views = np.flatnonzero(is_view)
-    entry, exit_ = first_of(visit, views, count), last_of(visit, views, count)
+    entry, exit_ = entry_and_exit(is_view, order)
     # A visit without a page view, such as one of an app, begins with its first event.
     begin = np.where(entry >= 0, entry, order.visits.begins[:-1])
 
@@ -127,7 +125,7 @@ def _dimensions(
 
     def first_known(label: str, name: str) -> Coded:
         codes = columns[name]
-        places = first_of(visit, np.flatnonzero(codes), count)
+        places = first_of(order.visit, np.flatnonzero(codes), len(order.visits.pages))
         return Coded(label, pick(codes, places), values[name], of_visits=True)
 
     return {

@@ -9,7 +9,7 @@ An unusable value raises a `WebProblem` with status 400 that names its parameter
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
@@ -40,6 +40,11 @@ class Filters(NamedTuple):
     """The wanted values by dimension. A row has to match all dimensions."""
     other: Period | None = None
     """The period with which figures are compared, or None without a comparison."""
+
+    @property
+    def key(self) -> Hashable:
+        """The same for filters that select the same."""
+        return self.period, tuple(sorted(self.values.items())), self.other
 
 
 def parse(pairs: Iterable[tuple[str, str]], dimensions: Collection[str]) -> Filters:

@@ -94,7 +94,7 @@ def are_on(hits: Hits, step: str) -> Array:
     of = hits.dimensions.get("page" if is_page else "event")
     if of is None:
         return np.zeros(len(hits), dtype=bool)
-    if "event" not in hits.dimensions:  # an error is not a step, because nobody saw the page
+    if "event" not in hits.dimensions:  # an error is not a step, because no visitor saw the page
         return _matches(of, step) & ~hits.is_error
     return _matches(of, step) & (hits.is_view if is_page else ~hits.is_view)
 

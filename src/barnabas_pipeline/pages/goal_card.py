@@ -68,11 +68,12 @@ class GoalCard(NamedTuple):
 def goal_figures(selection: Selection, goal: Goal) -> GoalFigures:
     """Return how often people reached a goal in matching hits."""
     hits = selection.hits
-    reached = selection.those(are_on(hits, goal.step))
-    visits = hits.visit[reached]
-    is_person = visits < hits.visits.real
-    reached, visits = reached[is_person], visits[is_person]
+    is_on = are_on(hits, goal.step) & (hits.visit < hits.visits.real)
+    reached = selection.those(is_on)
     value = 0.0
     if (notes := hits.notes.get("value")) is not None:
-        value = float(notes.columns["value"][np.isin(notes.at, reached)].sum())
-    return GoalFigures(len(reached), len(np.unique(hits.visits.visitors[visits])), value)
+        is_counted, is_in = is_on[notes.at], selection.among(notes)
+        is_counted = is_counted if is_in is None else is_counted & is_in
+        value = float(notes.columns["value"][is_counted].sum())
+    visitors = np.unique(hits.visits.visitors[hits.visit[reached]])
+    return GoalFigures(len(reached), len(visitors), value)

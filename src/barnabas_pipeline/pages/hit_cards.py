@@ -11,7 +11,7 @@ from barnabas_pipeline.behaviour.rankings import DIRECT as DIRECT_LABEL
 from barnabas_pipeline.behaviour.rankings import SAME_SITE
 from barnabas_pipeline.pages.filters import MISSING
 from barnabas_pipeline.pages.hit_selection import Selection
-from barnabas_pipeline.pages.hits import Array, Values
+from barnabas_pipeline.pages.hits import Array, Values, largest
 from barnabas_pipeline.pages.shapes import Card, Cell, Column, Row, Unit
 
 SHOWN: Final = 10
@@ -141,9 +141,8 @@ def _leading(
     if hides_missing:
         found = found[found != 0]
     more = most is not None and len(found) > most
-    if most is not None and more:
-        least = np.partition(counts[found], len(found) - most)[len(found) - most]
-        found = found[counts[found] >= least]
+    if most is not None:
+        found = found[largest(counts[found], most)]
     order = sorted(found.tolist(), key=lambda place: (-counts[place], names[place]))
     return np.array(order[:most], dtype=np.int64), more
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from barnabas_pipeline.pages.hit_concerns import read_concerns
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Hits
+from barnabas_pipeline.pages.kept_answers import KeptAnswers
 from barnabas_pipeline.pages.model import Model
 from barnabas_pipeline.pages.shapes import Answer, Card, Cell, Concern, Rows, Site
 from barnabas_pipeline.pages.source import Options
@@ -27,8 +28,6 @@ from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tracking.schemas import EVENTS as TRACKED
 
 _REFRESH_S: Final = 15
-_KEPT: Final = 64
-"""The number of answers that are kept, because several viewers often look at the same figures."""
 
 
 class HitModel:
@@ -36,7 +35,7 @@ class HitModel:
 
     def __init__(self, pages: HitPages, site: Site, concerns: list[Concern]) -> None:
         self._concerns = concerns
-        self._answers: dict[Hashable, Answer] = {}
+        self._answers = KeptAnswers(self.compute)
         self.pages = pages
         self._site = site
 
@@ -45,14 +44,7 @@ class HitModel:
         return self._site
 
     def answer(self, filters: Filters) -> Answer:
-        values = tuple((name, *wanted) for name, wanted in sorted(filters.values.items()))
-        key = (filters.period, filters.other, values)
-        known = self._answers.pop(key, None)
-        found = self.compute(filters) if known is None else known
-        self._answers[key] = found
-        if len(self._answers) > _KEPT:
-            del self._answers[next(iter(self._answers))]  # the one not asked for the longest
-        return found
+        return self._answers.answer(filters)
 
     def compute(self, filters: Filters) -> Answer:
         """Return all cards, which are always computed again."""

@@ -13,7 +13,7 @@ from barnabas_pipeline.pages.filters import Filters
 from barnabas_pipeline.pages.funnel_cards import asked_funnel, funnel_card
 from barnabas_pipeline.pages.hit_cards import SHOWN, CardSource
 from barnabas_pipeline.pages.hit_selection import Selection
-from barnabas_pipeline.pages.hits import Array, Hits
+from barnabas_pipeline.pages.hits import Array, Hits, largest
 from barnabas_pipeline.pages.shapes import Card, Cell, Column, Headline, Rows, Timeline
 from barnabas_pipeline.pages.table_rows import TableRows
 
@@ -99,10 +99,8 @@ class HitPages(ABC):
             is_left = (times < time_us) | ((times == time_us) & (places < place))
             places, times = places[is_left], times[is_left]
         more = len(places) > limit
-        if more:
-            least = np.partition(times, len(times) - limit)[len(times) - limit]
-            places = places[times >= least]
-            times = self.hits.time_us[places]
+        latest = largest(times, limit)
+        places, times = places[latest], times[latest]
         order = np.lexsort((places, times))[::-1][:limit]
         places = places[order]
         last = int(places[-1]) if len(places) else 0

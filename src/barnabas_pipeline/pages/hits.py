@@ -102,7 +102,7 @@ class Hits(NamedTuple):
     measures: Mapping[str, Array]
     """Numbers of each hit, such as its bytes."""
     notes: Mapping[str, Notes]
-    """What only some hits have."""
+    """Contains what only some hits have."""
     note_values: Mapping[str, Values] = {}
     """The texts to which notes refer."""
 
@@ -190,11 +190,25 @@ def last_of(visit: Array, places: Array, visits: int) -> Array:
     return found
 
 
+def entry_and_exit(is_view: Array, order: Order) -> tuple[Array, Array]:
+    """Return the first and the last page view of each visit, or -1 if it has none."""
+    views, count = np.flatnonzero(is_view), len(order.visits.pages)
+    return first_of(order.visit, views, count), last_of(order.visit, views, count)
+
+
 def pick(codes: Array, places: Array) -> Array:
     """Return the values at these places, and 0 for -1."""
     if not len(codes):
         return np.zeros(len(places), dtype=codes.dtype)
     return np.where(places >= 0, codes[places], codes.dtype.type(0))
+
+
+def largest(numbers: Array, most: int) -> Array:
+    """Return the places of the largest numbers, `most` of them and those that equal the last."""
+    if len(numbers) <= most:
+        return np.arange(len(numbers))
+    least = np.partition(numbers, len(numbers) - most)[len(numbers) - most]
+    return np.flatnonzero(numbers >= least)
 
 
 def small(numbers: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -17,6 +16,7 @@ from barnabas_pipeline.logs.logins import SSHD
 from barnabas_pipeline.page.addresses import mask_addresses
 from barnabas_pipeline.pages import log_cards
 from barnabas_pipeline.pages.filters import MOST_VALUES, Filters, Period, query
+from barnabas_pipeline.pages.kept_answers import KeptAnswers
 from barnabas_pipeline.pages.log_cards import Source
 from barnabas_pipeline.pages.log_columns import LogColumns, Numbers, read_columns
 from barnabas_pipeline.pages.log_figures import LogFigures, Selected
@@ -47,7 +47,7 @@ _LABELS: Final = {
 }
 _ALL: Final = Filters()
 _ANSWERS: Final = 16
-"""The latest answers that are kept, since most pages begin without filters."""
+"""The number of answers that are kept. Each may hold long texts."""
 _DEFINITIONS: Final = {
     "entries": "Lines and log records in the tables.",
     "errors": "Entries of level ERROR or FATAL.",
@@ -81,11 +81,11 @@ class LogModel:
     """Implements `model.Model`."""
 
     def __init__(self, columns: LogColumns, figures: LogFigures, batch: int) -> None:
-        self.columns = self._columns = columns
+        self.columns = columns
         self._figures = figures
         self._levels = _levels(columns)
         self._rows = LogRows(columns, figures.all.texts, figures.mask)
-        self._answers: OrderedDict[object, Answer] = OrderedDict()
+        self._answers = KeptAnswers(self._answer, _ANSWERS)
         self._site = _site(columns, figures.all, batch)
 
     @property
@@ -93,14 +93,7 @@ class LogModel:
         return self._site
 
     def answer(self, filters: Filters) -> Answer:
-        key = (filters.period, tuple(sorted(filters.values.items())), filters.other)
-        found = self._answers.get(key)
-        if found is None:
-            found = self._answers[key] = self._answer(filters)
-            if len(self._answers) > _ANSWERS:
-                self._answers.popitem(last=False)
-        self._answers.move_to_end(key)
-        return found
+        return self._answers.answer(filters)
 
     def _answer(self, filters: Filters) -> Answer:
         source, other = self._sources(filters)
@@ -136,12 +129,12 @@ class LogModel:
     def _source(self, filters: Filters, period: Period) -> Source:
         selected = self._figures.select(filters, period)
         is_all = period == Period() and not filters.values
-        return Source(self._columns, selected, self._levels, is_all)
+        return Source(self.columns, selected, self._levels, is_all)
 
     def _headlines(self, source: Source, other: Source | None) -> list[Headline]:
         before = {} if other is None else _totals(other)
         totals = _totals(source)
-        components = [each or "" for each in self._columns.texts["component"].values]
+        components = [each or "" for each in self.columns.texts["component"].values]
         sshd = [each for each in components if each.startswith(SSHD)][:MOST_VALUES]
         rows = {
             "errors": query({"level": ERRORS}),
@@ -163,18 +156,18 @@ class LogModel:
         ]
 
     def _timeline(self, rows: Numbers, filters: Filters, other: Numbers | None) -> Timeline | None:
-        found = timeline(self._columns, rows, filters.period)
+        found = timeline(self.columns, rows, filters.period)
         if found is None or other is None or filters.other is None:
             return found
         since_us = filters.other.since_us
         if since_us is None:
-            span = span_of(self._columns, other, filters.other)
+            span = span_of(self.columns, other, filters.other)
             since_us = None if span is None else span.since_us
         begin_us = found["begins_at"] * 1_000
         if filters.period.since_us is not None:
             begin_us = filters.period.since_us
         shift_us = 0 if since_us is None else begin_us - since_us
-        return {**found, "before": errors_before(self._columns, other, found, shift_us)}
+        return {**found, "before": errors_before(self.columns, other, found, shift_us)}
 
 
 def _totals(source: Source) -> dict[str, int | None]:

@@ -115,7 +115,7 @@ class LogRows:
         words = parse_words(options.get("words", ""))
         if not words:
             return None
-        key = (filters.period, tuple(sorted(filters.values.items())), words)
+        key = (filters._replace(other=None).key, words)
         search = self._searches.get(key)
         if search is None:
             rows = self._columns.select(filters.period, filters)

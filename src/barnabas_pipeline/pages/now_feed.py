@@ -141,7 +141,7 @@ class NowFeed:
         return Consumer(self._cluster.servers, **options)
 
     async def _follow(self, consumer: Consumer) -> None:
-        """Count records until nobody watches. Raises one of `FAILURES`."""
+        """Count records as long as somebody watches. Raises one of `FAILURES`."""
         state = self._state
         checked_s = -_CHECK_S
         while not self._is_over():

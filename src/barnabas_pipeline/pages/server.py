@@ -11,28 +11,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from barnabas.console.application import ERROR_HANDLERS
+from barnabas.console.application import Answer, web_application
 from barnabas.console.guard import Guard
-from barnabas.console.server import Address, is_local, listen, serve_until, url_of
+from barnabas.console.server import Address, listen, names_of, serve_until, url_of
 from barnabas.console.static_files import StaticFiles
 from barnabas_pipeline.pages.api import PagesApi
 from barnabas_pipeline.pages.now_feed import Cluster, NowFeed
 from barnabas_pipeline.pages.source import Source
 
 _STATIC: Final = Path(__file__).parent / "static"
-
-Answer = Callable[[Request], Awaitable[ASGIApp]]
 
 
 async def serve(
@@ -48,10 +43,10 @@ async def serve(
     api = PagesApi(source, now, stopping)
     host = address.host
     with contextlib.closing(listen(address)) as sock, contextlib.closing(api):
-        names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
-        app = Guard(application(api), names)
+        app = Guard(application(api), names_of(host))
         try:
-            work = _idle(stopping)
+            # Nothing has to be done beside serving.
+            work = stopping.wait()
             await serve_until(stopping, work, app, sock, lambda: on_ready(url_of(sock, host)))
         finally:
             if now is not None:
@@ -83,24 +78,4 @@ def application(api: PagesApi) -> ASGIApp:
         "/api/rows.csv": api.rows_file,
         "/api/now/stream": api.now,
     }
-    app = Starlette(
-        routes=[Route(path, _Endpoint(answer)) for path, answer in answers.items()],
-        exception_handlers=ERROR_HANDLERS,
-    )
-    app.router.redirect_slashes = False
-    return app
-
-
-class _Endpoint:
-    """Calls a handler, whose response may be a stream."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._answer(Request(scope, receive))
-        await response(scope, receive, send)
-
-
-async def _idle(stopping: asyncio.Event) -> None:
-    await stopping.wait()
+    return web_application(answers, watch=None)

@@ -12,7 +12,7 @@ from barnabas_pipeline.behaviour.visits import lengths
 from barnabas_pipeline.instants import DAY_US, HOUR_US
 from barnabas_pipeline.pages.hit_cards import Heads, Listing, row_of
 from barnabas_pipeline.pages.hit_selection import Selection
-from barnabas_pipeline.pages.hits import Array, Hits
+from barnabas_pipeline.pages.hits import Array, Hits, largest
 from barnabas_pipeline.pages.shapes import Row
 from barnabas_pipeline.tracking.retention import MOST_WEEKS, Cohort, cohorts_of
 
@@ -154,9 +154,8 @@ def next_pages(hits: Hits) -> Listing:
     def rows(selection: Selection, most: int | None) -> list[Row]:
         counts = steps.counts(selection.mask)
         found = np.flatnonzero(counts)
-        if most is not None and len(found) > most:
-            least = np.partition(counts[found], len(found) - most)[len(found) - most]
-            found = found[counts[found] >= least]
+        if most is not None:
+            found = found[largest(counts[found], most)]
         pairs: list[tuple[str, str, int]] = [
             (names[steps.pages[each]], names[steps.next_pages[each]], int(counts[each]))
             for each in found.tolist()

@@ -22,7 +22,7 @@ from barnabas_pipeline.behaviour.visits import (
 )
 from barnabas_pipeline.tracking.coded import MISSING, read_coded
 from barnabas_pipeline.tracking.funnels import Funnel, FunnelFigures, read_funnel
-from barnabas_pipeline.tracking.goals import Goal, GoalFigures, read_goal
+from barnabas_pipeline.tracking.goals import Goal, GoalFigures, read_goals
 from barnabas_pipeline.tracking.retention import Cohort, cohorts
 from barnabas_pipeline.view import View
 
@@ -123,7 +123,7 @@ def read_figures(
         next_pages=_next_pages(view),
         cohorts=cohorts(view.frame("visitor_weeks")),
         funnels=[read_funnel(view, funnel) for funnel in funnels],
-        goals=[read_goal(view, goal, people_figures.visitors, comparison) for goal in goals],
+        goals=read_goals(view, goals, people_figures.visitors, comparison),
         dead_letters=read_dead_letters(view),
     )
 

@@ -110,7 +110,7 @@ def read_funnel(view: View, funnel: Funnel) -> FunnelFigures:
     progress = follow(
         hits.rows["visitor"].to_numpy(),
         hits.rows["time"].to_numpy(),
-        [_flags(hits, step) for step in funnel.steps],
+        [are_on(hits, step) for step in funnel.steps],
         funnel.within // timedelta(microseconds=1),
     )
     return figures_of(funnel, progress.reached)
@@ -123,7 +123,7 @@ def figures_of(funnel: Funnel, reached: np.ndarray) -> FunnelFigures:
     return FunnelFigures(funnel, [*map(Step._make, zip(funnel.steps, found, lost, strict=True))])
 
 
-def _flags(hits: Coded, step: str) -> np.ndarray:
+def are_on(hits: Coded, step: str) -> np.ndarray:
     """Return whether each hit is on the step: an event by its name, and a page view by its path."""
     is_page = step.startswith("/")
     name = "path" if is_page else "name"

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 import polars as pl
 
 from barnabas.errors import ConfigError
-from barnabas_pipeline.arrow import scan
 from barnabas_pipeline.behaviour.comparison import Comparison, Period
-from barnabas_pipeline.tracking.funnels import people_on
-from barnabas_pipeline.tracking.schemas import EVENTS
+from barnabas_pipeline.tracking.coded import read_coded
+from barnabas_pipeline.tracking.funnels import are_on, people_on
 from barnabas_pipeline.view import View
 
 MOST_GOALS: Final = 20
 
-_COLUMNS: Final = ["visitor", "time", "value"]
+_COLUMNS: Final = ["visitor", "time", "value", "name", "path", "page_view"]
+_TEXTS: Final = ("visitor", "name", "path")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Goal(NamedTuple):
@@ -69,12 +70,26 @@ def parse_goals(texts: Sequence[str]) -> list[Goal]:
     return [*map(parse_goal, texts)]
 
 
-def read_goal(view: View, goal: Goal, visitors: int, comparison: Comparison | None) -> GoalFigures:
-    """Return a goal's figures, computed from people's events in a view.
+def read_goals(
+    view: View, goals: Sequence[Goal], visitors: int, comparison: Comparison | None
+) -> list[GoalFigures]:
+    """Return the goals' figures, computed from people's events in a view.
 
     `visitors`: the number of all people.
     """
-    reached = scan(view.dataset("events"), EVENTS, _COLUMNS, people_on([goal.step]))
+    if not goals:
+        return []
+    hits = read_coded(view, _COLUMNS, people_on([each.step for each in goals]), _TEXTS)
+    found = []
+    for goal in goals:
+        reached = hits.rows.filter(pl.Series(are_on(hits, goal.step)))
+        found.append(_figures(goal, reached, visitors, comparison))
+    return found
+
+
+def _figures(
+    goal: Goal, reached: pl.DataFrame, visitors: int, comparison: Comparison | None
+) -> GoalFigures:
     by = reached["visitor"].n_unique()
     last, before = (
         (None, None)
@@ -93,9 +108,10 @@ def read_goal(view: View, goal: Goal, visitors: int, comparison: Comparison | No
 
 
 def _times(reached: pl.DataFrame, period: Period) -> int:
-    begin, end = (_utc(each) for each in (period.begin, period.end))
-    return reached.filter(pl.col("time").is_between(begin, end, closed="left")).height
+    begin_us, end_us = (_micros(each) for each in (period.begin, period.end))
+    return reached.filter(pl.col("time").is_between(begin_us, end_us, closed="left")).height
 
 
-def _utc(at: datetime) -> datetime:
-    return at.replace(tzinfo=UTC)  # the times of events have no offset
+def _micros(at: datetime) -> int:
+    # The times of events have no offset.
+    return (at.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)

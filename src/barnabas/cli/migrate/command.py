@@ -16,7 +16,7 @@ from barnabas.cli.migrate.facts import BARNABAS, KAFKA, UNKNOWN, ClusterFacts
 from barnabas.cli.migrate.files import directory_findings
 from barnabas.cli.migrate.findings import Finding, findings
 from barnabas.cli.migrate.plan import losses, obstacles, order
-from barnabas.cli.migrate.read import connected
+from barnabas.cli.migrate.read import connection_to
 from barnabas.cli.migrate.state_file import read_state
 from barnabas.cli.migrate.step import Options, Stepper
 from barnabas.cli.options import INT32, Duration, as_json, run_client
@@ -277,7 +277,7 @@ def _replace_one(target: str, options: dict[str, Any]) -> int:
 
 
 async def _execute(servers: str, target: str, broker_id: int | None, options: Options) -> int:
-    async with connected(servers) as connection:
+    async with connection_to(servers) as connection:
         facts = await connection.facts(in_full=target == BARNABAS)
         state = read_state(options.state_file, facts.cluster_id, target)
         # An interrupted step has passed the check, and its broker may be down.
@@ -295,7 +295,7 @@ async def _execute(servers: str, target: str, broker_id: int | None, options: Op
 
 
 async def _facts(servers: str, *, in_full: bool = False) -> ClusterFacts:
-    async with connected(servers) as connection:
+    async with connection_to(servers) as connection:
         return await connection.facts(in_full=in_full)
 
 

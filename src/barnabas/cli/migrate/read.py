@@ -117,7 +117,7 @@ class Connection(NamedTuple):
 
 
 @asynccontextmanager
-async def connected(servers: str) -> AsyncIterator[Connection]:
+async def connection_to(servers: str) -> AsyncIterator[Connection]:
     """Connect to a cluster, for the length of a `with` block."""
     # A broker that has just been stopped must not delay everything by its default timeout.
     options = {"request_timeout_ms": _REQUEST_TIMEOUT_MS, **client_options()}

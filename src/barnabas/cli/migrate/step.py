@@ -105,7 +105,7 @@ class Stepper:
     async def _next(self) -> Action:
         """Return the next action, once there is nothing to wait for."""
         ends_at = asyncio.get_running_loop().time() + self._options.timeout_s
-        told: tuple[str, ...] = ()
+        logged: tuple[str, ...] = ()
         while True:
             try:
                 facts = await self._connection.facts()
@@ -114,12 +114,12 @@ class Stepper:
                 action = Action(Kind.WAIT, (str(error),))
             if action.kind is not Kind.WAIT:
                 return action
-            if action.reasons != told:
-                told = action.reasons
-                self._say(f"waiting: {'; '.join(told)}")
+            if action.reasons != logged:
+                logged = action.reasons
+                self._say(f"waiting: {'; '.join(logged)}")
             if asyncio.get_running_loop().time() > ends_at:
                 raise StepFailed(
-                    f"gave up waiting: {'; '.join(told)}; repeat the command to continue"
+                    f"gave up waiting: {'; '.join(logged)}; repeat the command to continue"
                 )
             await asyncio.sleep(_PAUSE_S)
 

@@ -7,7 +7,7 @@ const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const ONE_DIGIT = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 const TWO_DIGITS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+export const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /** @param {number | null | undefined} value @returns {string} such as "1,234,567" */
 export function number(value) {
@@ -51,7 +51,8 @@ export function duration(seconds) {
   return shown.map(([count, unit]) => `${WHOLE.format(count)} ${unit}`).join(" ");
 }
 
-const two = (value) => String(value).padStart(2, "0");
+/** @param {number} value @returns {string} with two digits at least */
+export const two = (value) => String(value).padStart(2, "0");
 
 /** @param {number} at ms since 1970 @returns {string} such as "01:17:04", in the local time */
 export function clock(at) {

@@ -2,17 +2,15 @@
 
 import * as format from "../console/format.js";
 
+const { MONTHS, two } = format;
 export const DASH = format.DASH;
 /** The value of a dimension that stands for rows without a value. */
 export const MISSING = "~";
 
-const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 const WEEKDAYS = "Sun Mon Tue Wed Thu Fri Sat".split(" ");
 const DAY_MS = 86_400_000;
 const MONEY = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const COUNT = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
-
-const two = (value) => String(value).padStart(2, "0");
 
 /** @param {string | number | null} cell @param {string} unit a `Unit` of the server @returns {string} */
 export function cellText(cell, unit) {

@@ -2,6 +2,7 @@
 
 import * as format from "../format.js";
 import { html, useEffect, useRef, useState } from "../html.js";
+import { useIsDark } from "../theme.js";
 import uPlot from "../vendor/uplot.js";
 
 /**
@@ -11,17 +12,10 @@ import uPlot from "../vendor/uplot.js";
 export function Chart({ series, what, as, height = 190 }) {
   const place = useRef(null);
   const plot = useRef(null);
-  const [isDark, setIsDark] = useState(matchMedia("(prefers-color-scheme: dark)").matches);
+  const isDark = useIsDark();
   const [pointed, setPointed] = useState(null);
   const measured = series.values.filter((value) => value != null);
   const isReady = measured.length > 1;
-
-  useEffect(() => {
-    const query = matchMedia("(prefers-color-scheme: dark)");
-    const update = () => setIsDark(query.matches);
-    query.addEventListener("change", update);
-    return () => query.removeEventListener("change", update);
-  }, []);
 
   useEffect(() => {
     if (!isReady) return undefined;

@@ -1,6 +1,7 @@
 /** Draws figures over time as stacked areas, in which a period can be selected by dragging. */
 
 import { html, useEffect, useRef, useState } from "../../console/html.js";
+import { useIsDark } from "../../console/theme.js";
 import uPlot from "../../console/vendor/uplot.js";
 import * as format from "../../console/format.js";
 import * as words from "../words.js";
@@ -71,17 +72,6 @@ export function Timeline({ timeline, title, otherText = "", height = 280, onSele
     </figcaption>
     <div ref=${place} class="plot" role="img" aria-label=${`${title}: ${summary(timeline)}`}></div>
   </figure>`;
-}
-
-function useIsDark() {
-  const [isDark, setIsDark] = useState(matchMedia("(prefers-color-scheme: dark)").matches);
-  useEffect(() => {
-    const query = matchMedia("(prefers-color-scheme: dark)");
-    const update = () => setIsDark(query.matches);
-    query.addEventListener("change", update);
-    return () => query.removeEventListener("change", update);
-  }, []);
-  return isDark;
 }
 
 function spanOf({ begins_at, step_ms }, index) {

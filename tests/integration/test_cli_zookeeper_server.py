@@ -1,13 +1,17 @@
-"""UX-5: Kafka's and ZooKeeper's scripts start and stop the ZooKeeper of Debian's package."""
+"""UX-5, ZS-3: Kafka's and ZooKeeper's scripts start and stop our ZooKeeper server, or Java's.
+
+Java's is the one of Debian's package. It runs where it has already kept its tree.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from barnabas.cli.kafka.zookeeper_process import server_of
+from barnabas.cli.kafka.zookeeper_process import processes, server_of
 from tests.kit import foreign
 from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.command_line import COMMAND
@@ -18,11 +22,17 @@ pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 TIMEOUT_S = 180
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
+def require_javas(data: Path) -> None:
     foreign.require_java()
     if not Path("/usr/share/java/zookeeper.jar").exists():
         foreign.missing("no ZooKeeper of Debian's", "apt-get install zookeeper")
+    (data / "version-2").mkdir(mode=0o700, parents=True)
+
+
+@pytest.fixture(params=["ours", "java"])
+def config(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "java":
+        require_javas(tmp_path / "tree")
     path = tmp_path / "zookeeper.properties"
     path.write_text(
         f"dataDir={tmp_path / 'tree'}\nclientPort={free_port()}\nclientPortAddress=127.0.0.1\n"
@@ -63,18 +73,28 @@ def test_ux_5_kafkas_scripts_run_it_in_front_and_in_the_background(config: Path)
     try:
         wait_until(lambda: server.mode() == "standalone")
         assert typed("zookeeper-server-stop.sh", str(config)) == ("", "")
-        assert in_front.wait(TIMEOUT_S) != 0  # SIGTERM ends a Java so
+        in_front.wait(TIMEOUT_S)  # SIGTERM ends Java with a code that is not 0
     finally:
         in_front.kill()
         in_front.wait()
     said, _ = typed("zookeeper-server-start.sh", "-daemon", str(config))
-    assert said.startswith(f"ZooKeeper listens on {server.address}\nprocess ")
+    started = re.match(rf"ZooKeeper listens on {server.address}\nprocess (\d+),", said)
+    assert started is not None and int(started[1]) in list(processes())
     assert typed("zookeeper-server-stop.sh", str(config)) == ("", "")
     stopped, _ = typed("zookeeper-server-stop.sh", str(config), code=1)
     assert stopped == "No zookeeper server to stop\n"
 
 
-def test_ux_4_what_java_says_of_a_wrong_file_is_passed_on(config: Path) -> None:
+def test_ux_4_what_the_server_says_of_a_wrong_file_is_passed_on(config: Path) -> None:
     config.write_text(config.read_text() + "tickTime=soon\n")
     _, errors = typed("zkServer.sh", "start", str(config), code=1)
     assert "ZooKeeper exited: " in errors
+
+
+def test_zs_3_an_ensemble_needs_javas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    path = tmp_path / "zoo.cfg"
+    path.write_text(f"dataDir={tmp_path / 'tree'}\nserver.1=a:2888:3888\n")
+    _, errors = typed("zkServer.sh", "start", str(path), code=1)
+    assert f"{path} sets server.1, which only Java's ZooKeeper supports" in errors

@@ -1,4 +1,4 @@
-"""`barnabas cluster` with our own ZooKeeper server (ZS-3): neither Java nor root is needed."""
+"""The ZooKeeper of `barnabas cluster` (ZS-3): our own server, one of somebody else, or Java's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kazoo.exceptions import NoAuthError
 
 from barnabas.client.sync.producer import SyncProducer
 from tests.kit.processes.local_cluster import LocalCluster, local_cluster
+from tests.kit.processes.own_zookeeper_process import own_zookeeper
 from tests.kit.secured.suite import IS_SECURED
 from tests.kit.waiting import wait_until
 
@@ -32,7 +33,7 @@ def leaders(cluster: LocalCluster) -> set[int]:
 @pytest.mark.timeout(600)
 def test_zs_3_a_cluster_survives_the_loss_of_its_zookeeper_and_of_a_broker(tmp_path: Path) -> None:
     """ZS-2, ZS-3: sessions continue after kill -9, and the next failure leads to an election."""
-    with local_cluster(tmp_path, own_zookeeper=True) as cluster:
+    with local_cluster(tmp_path) as cluster:
         cluster.start("--brokers", "3")
         cluster.run("topics create t --partitions 3")
         with SyncProducer(cluster.servers, acks=-1) as producer:
@@ -64,7 +65,7 @@ def test_zs_3_a_cluster_survives_the_loss_of_its_zookeeper_and_of_a_broker(tmp_p
 @pytest.mark.skipif(IS_SECURED, reason="it secures its cluster itself")
 def test_zs_3_a_secure_cluster_closes_its_tree(tmp_path: Path) -> None:
     """ZS-3, SE-6: who has no credentials neither reads passwords nor changes anything."""
-    with local_cluster(tmp_path, own_zookeeper=True) as cluster:
+    with local_cluster(tmp_path) as cluster:
         cluster.start("--brokers", "1", "--secure")
         stranger = KazooClient(keeper_of(cluster))
         stranger.start()
@@ -77,4 +78,56 @@ def test_zs_3_a_secure_cluster_closes_its_tree(tmp_path: Path) -> None:
         finally:
             stranger.stop()
             stranger.close()
+        assert cluster.stop() == 0
+
+
+@pytest.mark.timeout(600)
+def test_zs_3_a_cluster_uses_a_zookeeper_that_already_runs(tmp_path: Path) -> None:
+    """It starts and stops none itself, and keeps using it without the option."""
+    with own_zookeeper(tmp_path / "keeper") as keeper, local_cluster(tmp_path) as cluster:
+        connect = f"{keeper.connect}/chroot"
+        said = cluster.start("--brokers", "1", "--zookeeper-connect", connect)
+        assert said[0] == f"zookeeper on {connect}"
+        cluster.run("topics create t")
+        assert cluster.run(f"metadata ls /brokers/topics --zookeeper-connect {connect}") == "t\n"
+        for command in ("stop-zookeeper", "start-zookeeper"):
+            assert f"it uses the one on {connect}" in cluster.cluster(command, code=1)
+        cluster.kill("broker-1")
+        assert cluster.cluster("start-broker 1").startswith("broker 1 pid ")
+        assert cluster.stop() == 0
+        assert not (cluster.directory / "zookeeper").exists()
+        assert cluster.start()[0] == f"zookeeper on {connect}"
+        assert cluster.run("topics list") == "t\n"
+        assert cluster.stop() == 0
+    assert f"{keeper.connect} (Connection refused)" in cluster.cluster("start", code=1)
+
+
+@pytest.mark.timeout(600)
+def test_a_cluster_runs_in_the_background(tmp_path: Path) -> None:
+    """The command ends when the cluster is ready, with the errors of one that does not start."""
+    with local_cluster(tmp_path) as cluster:
+        cluster.directory.mkdir()
+        start = f"start -daemon --brokers 1 --port {cluster.port}"
+        assert "num.partitions" in cluster.cluster(f"{start} --override num.partitions=x", code=1)
+        said = cluster.cluster(start).splitlines()
+        log = f"{cluster.directory}.log"
+        assert said[-2:] == [
+            f"barnabas cluster ready on 127.0.0.1:{cluster.port}",
+            f"process {cluster.pid('.')}, its log is {log}",
+        ]
+        assert "is already running in" in cluster.cluster(start, code=1)
+        assert cluster.cluster("stop") == "Stopped broker 1.\nStopped zookeeper.\n"
+
+
+@pytest.mark.foreign
+@pytest.mark.timeout(600)
+def test_a_cluster_that_began_with_javas_zookeeper_keeps_it(tmp_path: Path) -> None:
+    with local_cluster(tmp_path, javas_zookeeper=True) as cluster:
+        cluster.start("--brokers", "1")
+        cluster.run("topics create t")
+        command = Path(f"/proc/{cluster.pid('zookeeper')}/cmdline").read_bytes()
+        assert b"org.apache.zookeeper.server.quorum.QuorumPeerMain" in command
+        assert cluster.stop() == 0
+        cluster.start()
+        assert cluster.run("topics list") == "t\n"
         assert cluster.stop() == 0

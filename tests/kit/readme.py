@@ -21,6 +21,7 @@ from tests.kit.processes.broker_process import free_port
 
 README = CHECKOUT / "README.md"
 DEFAULT_ADDRESS = "localhost:9092"
+_CLUSTER_START = "barnabas cluster start"
 
 _CHAPTER = re.compile(r"^## ", re.MULTILINE)
 _FENCE = re.compile(r"^```(\S+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -98,10 +99,11 @@ def run_door(door: Door, programs: Path, directory: Path) -> None:
     }
     try:
         for block in door.blocks:
-            # No test may count on port 9092: the address goes into the text as well.
-            text = block.text.replace(DEFAULT_ADDRESS, servers)
+            text = _on_free_ports(block.text, servers)
             _run_block(block._replace(text=text), directory, environment)
     finally:
+        if (directory / "cluster" / "barnabas.pid").exists():
+            run(["barnabas", "cluster", "stop", "--dir", "cluster"], directory, environment)
         if _listens(port):
             run(["barnabas", "server", "stop", "--port", str(port)], directory, environment)
 
@@ -120,7 +122,7 @@ def as_script(door: Door, port: int) -> tuple[str, str]:
     ]
     printed = pattern("...")
     for block in door.blocks:
-        text = block.text.replace(DEFAULT_ADDRESS, servers)
+        text = _on_free_ports(block.text, servers)
         if block.language == "console":
             lines += [command for command, _ in commands(text)]
             printed += "".join(pattern(expected) for _, expected in commands(text))
@@ -130,6 +132,12 @@ def as_script(door: Door, port: int) -> tuple[str, str]:
             lines += [f"{program} test_example.py"]
             printed += pattern("...")
     return "\n".join(lines), printed
+
+
+def _on_free_ports(text: str, servers: str) -> str:
+    """The text with other ports, because no test may count on port 9092 and those after it."""
+    others = f"{_CLUSTER_START} --port {free_port() + 5000}"
+    return text.replace(DEFAULT_ADDRESS, servers).replace(_CLUSTER_START, others)
 
 
 def _listens(port: int) -> bool:

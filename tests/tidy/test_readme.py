@@ -16,7 +16,7 @@ import pytest
 from tests.kit.foreign import CHECKOUT
 from tests.kit.readme import README, Door, doors, run_door
 
-LONGEST_DOOR = 25
+LONGEST_DOOR = 35
 LONGEST_README = 160
 
 

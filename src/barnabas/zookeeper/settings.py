@@ -79,6 +79,11 @@ def settings_from(
     return found, warnings
 
 
+def unsupported_key(properties: Mapping[str, str]) -> str | None:
+    """Return the first setting for which only Apache ZooKeeper will do, or None."""
+    return next((key for key in properties if key.startswith((*_ENSEMBLE, *_SECURITY))), None)
+
+
 def _check_keys(properties: Mapping[str, str]) -> list[str]:
     known = {
         *("tickTime", "dataDir", "clientPort", "clientPortAddress", "maxClientCnxns"),

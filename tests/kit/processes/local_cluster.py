@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from barnabas.cli.server.pid_file import read_pid_file
-from barnabas.zookeeper.journal import JOURNAL_NAME
 from tests.kit import foreign
 from tests.kit.clients import confluent_client
 from tests.kit.processes.broker_process import free_port
@@ -27,15 +26,14 @@ STOP_SECONDS = 120
 class LocalCluster:
     """What somebody has who types the commands."""
 
-    def __init__(self, directory: Path, *, own_zookeeper: bool = False) -> None:
-        """`own_zookeeper`: with our ZooKeeper server, as if Java's were not installed."""
+    def __init__(self, directory: Path, *, javas_zookeeper: bool = False) -> None:
+        """`javas_zookeeper`: with Java's, as if the cluster had first been started with it."""
         self.directory = directory / "cluster"
-        if own_zookeeper:
-            (self.directory / "zookeeper").mkdir(mode=0o700, parents=True)
-            (self.directory / "zookeeper" / JOURNAL_NAME).touch()
-        else:
+        if javas_zookeeper:
             foreign.require_zookeeper()
             foreign.require_java()
+            (self.directory / "zookeeper").mkdir(mode=0o700, parents=True)
+            (self.directory / "zookeeper" / "version-2").mkdir()
         self.errors = directory / "errors"
         self.port = free_port() + 5000
         self.process: subprocess.Popen[str] | None = None
@@ -118,8 +116,8 @@ class LocalCluster:
 
 
 @contextlib.contextmanager
-def local_cluster(directory: Path, *, own_zookeeper: bool = False) -> Iterator[LocalCluster]:
-    cluster = LocalCluster(directory, own_zookeeper=own_zookeeper)
+def local_cluster(directory: Path, *, javas_zookeeper: bool = False) -> Iterator[LocalCluster]:
+    cluster = LocalCluster(directory, javas_zookeeper=javas_zookeeper)
     try:
         yield cluster
     finally:

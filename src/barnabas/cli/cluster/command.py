@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import click
 
@@ -21,10 +22,25 @@ from barnabas.cli.cluster.processes import (
     wait_for_zookeeper,
 )
 from barnabas.cli.cluster.state_command import describe, health
+from barnabas.cli.cluster.zookeeper import check_reachable
 from barnabas.cli.complaint import complain
 from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values
+from barnabas.cli.server.daemon import log_file_of, start_daemon
+
+
+class _Start(TypedDict):
+    """The options of `start`."""
+
+    count: int | None
+    directory: Path
+    port: int
+    overrides: tuple[str, ...]
+    secure: bool
+    zookeeper_connect: str | None
+    is_daemon: bool
+
 
 _DEFAULT_DIRECTORY = "~/barnabas-cluster"
 _FIRST_PORT = 9092
@@ -96,9 +112,13 @@ cluster.add_command(health)
     help="A config for every broker; may be repeated.",
 )
 @click.option("--secure", is_flag=True, help="TLS, authentication and ACLs; permanent.")
-def start(
-    count: int | None, directory: Path, port: int, overrides: tuple[str, ...], secure: bool
-) -> int:
+@click.option(
+    "--zookeeper-connect",
+    metavar="HOST:PORT[,...][/CHROOT]",
+    help="Use this ZooKeeper instead of running one; permanent.",
+)
+@click.option("-daemon", "--daemon", "is_daemon", is_flag=True, help="Run in the background.")
+def start(**options: Unpack[_Start]) -> int:
     """Start a ZooKeeper and brokers 1 to N, and run them until Ctrl-C or SIGTERM.
 
     Each is a separate process, which you may kill. If the directory already contains a cluster,
@@ -109,21 +129,42 @@ def start(
     \b
     Examples:
       barnabas cluster start
-      barnabas cluster start --brokers 3 --dir ~/cluster
+      barnabas cluster start -daemon --brokers 3 --dir ~/cluster
       barnabas cluster start --dir ~/cluster --override num.partitions=6
       barnabas cluster start --override barnabas.metrics.port=9400
       barnabas cluster start --dir ~/cluster --secure
+      barnabas cluster start --zookeeper-connect zk1:2181,zk2:2181,zk3:2181/test
     """
+    if options["is_daemon"]:
+        return _exit_code("start", lambda: _start_in_background(options))
     from barnabas.cli.cluster.run import run
 
-    settings = key_values(overrides, "--override")
+    overrides = key_values(options["overrides"], "--override")
 
     def work() -> int:
-        plan = make_plan(directory, count, settings, port)
-        # A secure cluster stays secure, even if --secure is missing from a later start.
-        return run(plan._replace(is_secure=plan.is_secure or secure))
+        plan = make_plan(options["directory"], options["count"], overrides, options["port"])
+        # What a cluster once was, secure or without its own ZooKeeper, it stays, even if the option
+        # is missing from a later start.
+        plan = plan._replace(
+            is_secure=plan.is_secure or options["secure"],
+            zookeeper_connect=options["zookeeper_connect"] or plan.zookeeper_connect,
+        )
+        return run(plan)
 
     return _exit_code("start", work)
+
+
+def _start_in_background(options: _Start) -> int:
+    words = ["cluster", "start", "--dir", str(options["directory"]), "--port", str(options["port"])]
+    if options["count"] is not None:
+        words += ["--brokers", str(options["count"])]
+    if options["secure"]:
+        words += ["--secure"]
+    if options["zookeeper_connect"]:
+        words += ["--zookeeper-connect", options["zookeeper_connect"]]
+    for override in options["overrides"]:
+        words += ["--override", override]
+    return start_daemon(words, log_file_of(options["directory"]), "barnabas cluster ready on ")
 
 
 @cluster.command()
@@ -195,7 +236,9 @@ def start_broker(broker_id: int, directory: Path) -> int:
             pid = running[f"broker {broker_id}"].pid
             raise CannotRun(f"broker {broker_id} is already running, as process {pid}")
         # Without ZooKeeper, the broker would wait, and so would this command.
-        if "zookeeper" not in running:
+        if plan.zookeeper_connect:
+            check_reachable(plan.zookeeper_connect)
+        elif "zookeeper" not in running:
             raise CannotRun(
                 f"no zookeeper is running in {directory}: `barnabas cluster start` starts "
                 "everything, `barnabas cluster start-zookeeper` only ZooKeeper"
@@ -221,7 +264,8 @@ def stop_zookeeper(directory: Path) -> int:
     """
 
     def work() -> int:
-        if not stop_process("zookeeper", existing_plan(directory).zookeeper_directory):
+        plan = _with_own_zookeeper(directory)
+        if not stop_process("zookeeper", plan.zookeeper_directory):
             raise CannotRun("zookeeper is not running")
         click.echo("Stopped zookeeper.")
         return EXIT_OK
@@ -241,7 +285,7 @@ def start_zookeeper(directory: Path) -> int:
     """
 
     def work() -> int:
-        plan = existing_plan(directory)
+        plan = _with_own_zookeeper(directory)
         running = plan.running()
         if "zookeeper" in running:
             raise CannotRun(f"zookeeper is already running, as process {running['zookeeper'].pid}")
@@ -260,6 +304,17 @@ def _exit_code(command: str, work: Callable[[], int]) -> int:
     except CannotRun as error:
         complain(f"barnabas cluster {command}", str(error))
         return EXIT_FAILURE
+
+
+def _with_own_zookeeper(directory: Path) -> Plan:
+    """Return the plan of a cluster that must run its own ZooKeeper. Raises CannotRun."""
+    plan = existing_plan(directory)
+    if plan.zookeeper_connect:
+        raise CannotRun(
+            f"the cluster in {directory} runs no ZooKeeper of its own: it uses the one on "
+            f"{plan.zookeeper_connect}"
+        )
+    return plan
 
 
 def _with_broker(directory: Path, broker_id: int) -> Plan:

@@ -45,6 +45,8 @@ class Plan(NamedTuple):
     ports: Mapping[int, int]  # the brokers' ports by id
     overrides: Mapping[str, str]  # configs from the command line
     is_secure: bool = False
+    zookeeper_connect: str = ""
+    """The ZooKeeper that the brokers use, if the cluster does not run its own."""
 
     @property
     def secure_directory(self) -> Path:
@@ -57,7 +59,7 @@ class Plan(NamedTuple):
 
     @property
     def zookeeper_address(self) -> str:
-        return f"{HOST}:{self.zookeeper_port}"
+        return self.zookeeper_connect or f"{HOST}:{self.zookeeper_port}"
 
     @property
     def bootstrap_servers(self) -> str:
@@ -88,7 +90,8 @@ class Plan(NamedTuple):
         }
 
     def running(self) -> dict[str, PidFile]:
-        """Return the live processes by name: "broker 1", ..., with "zookeeper" last."""
+        """Return the live processes by name: "broker 1", ..., with "zookeeper" last, if the
+        cluster runs its own."""
         places = {f"broker {each}": self.broker_directory(each) for each in self.ports}
         places["zookeeper"] = self.zookeeper_directory
         recorded = {name: read_pid_file(place) for name, place in places.items()}
@@ -141,6 +144,7 @@ def read_plan(directory: Path) -> Plan | None:
             {int(broker_id): int(port) for broker_id, port in stored["ports"].items()},
             {str(key): str(value) for key, value in stored["overrides"].items()},
             bool(stored.get("secure", False)),
+            str(stored.get("zookeeper_connect", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CannotRun(
@@ -156,6 +160,7 @@ def write_plan(plan: Plan) -> None:
         "ports": plan.ports,
         "overrides": plan.overrides,
         "secure": plan.is_secure,
+        "zookeeper_connect": plan.zookeeper_connect,
     }
     plan.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = plan.directory / _FILE_NAME

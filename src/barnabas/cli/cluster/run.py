@@ -27,6 +27,7 @@ from barnabas.cli.cluster.processes import (
     wait_for_broker,
     wait_for_zookeeper,
 )
+from barnabas.cli.cluster.zookeeper import check_reachable
 from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
@@ -60,6 +61,8 @@ def run(plan: Plan) -> int:
             f"{name}, process {process.pid}, is already running in {plan.directory}: "
             f"`barnabas cluster stop --dir {plan.directory}` ends it"
         )
+    if plan.zookeeper_connect:
+        check_reachable(plan.zookeeper_connect)
     if plan.is_secure:
         own_directory(plan.directory)  # this directory also holds ZooKeeper's files
     write_plan(plan)
@@ -117,11 +120,7 @@ class _Run:
             # Create the certificates before the brokers start. Otherwise, every broker would try to
             # create them.
             self._setup = prepare_security(plan.secure_directory, [HOST])
-        keeper = launch_zookeeper(plan)
-        self._children.append(keeper)
-        with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
-            wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
-        self._close_zookeeper()
+        keeper = self._start_zookeeper()
         # Start all brokers at once, so that none waits for another.
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
@@ -129,7 +128,8 @@ class _Run:
             with Waiting(f"{broker.name} to be ready"):
                 wait_for_broker(broker, lambda: self._wants_stop)
         run_client(self._settle(), "leaders of all partitions")
-        click.echo(f"{keeper.name} pid {keeper.process.pid} on {plan.zookeeper_address}")
+        pid = "" if keeper is None else f" pid {keeper.process.pid}"
+        click.echo(f"zookeeper{pid} on {plan.zookeeper_address}")
         for broker_id, broker in brokers.items():
             metrics = plan.metrics_address(broker_id)
             click.echo(
@@ -141,6 +141,18 @@ class _Run:
             click.echo(f"admin connects with --command-config {self._setup.client_file}")
         click.echo(f"barnabas cluster ready on {plan.bootstrap_servers}")
         sys.stdout.flush()
+
+    def _start_zookeeper(self) -> Started | None:
+        """Start the cluster's own ZooKeeper, if it has one, and return it when it is ready."""
+        plan = self._plan
+        if plan.zookeeper_connect:
+            return None
+        keeper = launch_zookeeper(plan)
+        self._children.append(keeper)
+        with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
+            wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
+        self._close_zookeeper()
+        return keeper
 
     def _close_zookeeper(self) -> None:
         """Restrict access to ZooKeeper before brokers create nodes that others could replace."""

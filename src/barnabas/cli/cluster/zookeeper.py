@@ -1,7 +1,7 @@
 """Finds, configures and starts the ZooKeeper of a cluster on one machine.
 
-If Java's ZooKeeper is not installed, our own server takes its place (ZS-3). A cluster keeps the
-server with which it was first started, because each has its own files.
+It is our own server (ZS-3), unless Java's has already written to the directory: each server has its
+own files, so a cluster keeps the one with which it was first started.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 
 from barnabas.cli.cluster.layout import HOST, CannotRun, Plan
+from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.zookeeper.journal import JOURNAL_NAME
 
 DEBIAN = Path("/usr/share/java/zookeeper.jar")
@@ -44,18 +45,27 @@ def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> l
     """Write ZooKeeper's configuration, and return the command line that runs it. Raises
     CannotRun."""
     directory = plan.zookeeper_directory
-    missing = missing_part(environment, jar)
-    if missing and (directory / _JAVAS_FILES).exists():
+    is_javas = has_javas_files(directory)
+    missing = missing_part(environment, jar) if is_javas else ""
+    if missing:
         raise CannotRun(f"this cluster was started with Java's ZooKeeper, so it needs {missing}")
-    is_own = bool(missing) or (directory / JOURNAL_NAME).exists()
     directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     _warn_of_readers(directory)
     config = directory / "zoo.cfg"
-    if is_own:
-        config.write_text(_config(plan))
-        return [*_OWN_SERVER, str(config)]
-    config.write_text(_config(plan) + _ONLY_JAVAS)
-    return java_command(environment, directory, config, jar)
+    config.write_text(_config(plan) + (_ONLY_JAVAS if is_javas else ""))
+    if is_javas:
+        return java_command(environment, directory, config, jar)
+    return own_command(config)
+
+
+def has_javas_files(directory: Path) -> bool:
+    """Return whether Java's ZooKeeper, and not ours, keeps its tree in this directory."""
+    return (directory / _JAVAS_FILES).exists() and not (directory / JOURNAL_NAME).exists()
+
+
+def own_command(config: Path) -> list[str]:
+    """Return the command line of our server with this configuration."""
+    return [*_OWN_SERVER, str(config)]
 
 
 def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
@@ -73,8 +83,8 @@ def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
 def java_command(
     environment: Mapping[str, str], log_directory: Path, config: Path, jar: Path = DEBIAN
 ) -> list[str]:
-    """Return the command line of a server with this configuration. Call this only if `missing_part`
-    returns "".
+    """Return the command line of Java's server with this configuration. Call this only if
+    `missing_part` returns "".
     """
     return [
         _find_java(environment) or "java",
@@ -96,8 +106,24 @@ def _warn_of_readers(directory: Path) -> None:
 
 
 def is_serving(plan: Plan) -> bool:
-    """Return whether ZooKeeper serves clients."""
+    """Return whether the cluster's own ZooKeeper serves clients."""
     return bool(mode((HOST, plan.zookeeper_port)))
+
+
+def check_reachable(connect: str) -> None:
+    """Raise CannotRun if none of the servers in `zookeeper.connect` accepts a connection, because
+    the brokers would wait for one.
+    """
+    hosts = hosts_and_chroot(connect)[0]
+    reasons = []
+    for address in hosts.split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_TIMEOUT_S).close()
+            return
+        except OSError as error:
+            reasons.append(f"{address} ({error.strerror or error})")
+    raise CannotRun(f"--zookeeper-connect {connect}: cannot connect to {', '.join(reasons)}")
 
 
 def mode(address: tuple[str, int]) -> str:

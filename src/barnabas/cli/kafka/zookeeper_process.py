@@ -1,7 +1,8 @@
-"""Starts and stops ZooKeeper for Kafka's scripts and ZooKeeper's own, using Debian's package and
-Java.
+"""Starts and stops ZooKeeper for Kafka's scripts and ZooKeeper's own.
 
-As with a broker, `barnabas.pid` in the data directory identifies the process.
+The server is ours, unless Java's has already written to the data directory, or the configuration
+needs it, such as for an ensemble (ZS-3). As with a broker, `barnabas.pid` in the data directory
+identifies the process.
 """
 
 from __future__ import annotations
@@ -14,18 +15,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.cli.cluster.zookeeper import java_command, missing_part, mode
+from barnabas.cli.cluster.zookeeper import (
+    has_javas_files,
+    java_command,
+    missing_part,
+    mode,
+    own_command,
+)
 from barnabas.cli.kafka.tool import NotCovered
 from barnabas.cli.server.daemon import log_file_of
 from barnabas.cli.server.pid_file import PROC, claim, process_began_ticks, read_pid_file
 from barnabas.config import load_properties
 from barnabas.errors import BarnabasError
+from barnabas.zookeeper.settings import unsupported_key
 
 _CLIENT_PORT = 2181
 _START_SECONDS, _STOP_SECONDS = 60.0, 60.0
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 5
-_MAIN = b"org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_JAVAS_MAIN = b"org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_OWN_WORDS = [b"zookeeper", b"start"]
 
 
 class CannotRun(BarnabasError):
@@ -146,10 +155,16 @@ def processes(proc: Path = PROC) -> Iterator[int]:
     for entry in proc.iterdir() if proc.is_dir() else ():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
-            if _MAIN in words and entry.stat().st_uid == os.getuid():
+            if _is_server(words) and entry.stat().st_uid == os.getuid():
                 yield int(entry.name)
         except OSError:
             continue  # it has ended
+
+
+def _is_server(words: list[bytes]) -> bool:
+    """Return whether a command line runs a ZooKeeper server, Java's or ours."""
+    places = (at for at, word in enumerate(words) if word == _OWN_WORDS[0])
+    return _JAVAS_MAIN in words or any(words[at : at + 2] == _OWN_WORDS for at in places)
 
 
 def _claim(server: ZooKeeper) -> list[str]:
@@ -163,10 +178,18 @@ def _claim(server: ZooKeeper) -> list[str]:
 
 
 def _command(server: ZooKeeper) -> list[str]:
+    server.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    config = server.config.absolute()
+    needs_java = ""
+    if has_javas_files(server.data):
+        needs_java = f"Java's ZooKeeper keeps its tree in {server.data}"
+    elif key := unsupported_key(load_properties(server.config)):
+        needs_java = f"{server.config} sets {key}, which only Java's ZooKeeper supports"
+    if not needs_java:
+        return own_command(config)
     missing = missing_part(os.environ)
     if missing:
-        raise NotCovered(f"this script needs {missing}")
-    server.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        raise NotCovered(f"{needs_java}, so this script needs {missing}")
     return java_command(os.environ, server.data, server.config.absolute())
 
 

@@ -122,7 +122,7 @@ def _config(given: Given, files: list[str]) -> Path:
 
 TOOLS = {
     "zookeeper-server-start": Tool(
-        "Run the ZooKeeper of Debian's package until it is stopped; -daemon: in the background.",
+        "Run a ZooKeeper server until it is stopped; -daemon: in the background.",
         (*flags("daemon loggc"), *values("name=NAME")),
         _explain,
         _run_start,
@@ -138,7 +138,7 @@ TOOLS = {
         operands="[zookeeper.properties]",
     ),
     "zkServer": Tool(
-        "Start and stop the ZooKeeper of Debian's package, or ask it whether it runs.",
+        "Start and stop a ZooKeeper server, or ask it whether it runs.",
         values("config=DIR"),
         _explain,
         _run_zk_server,

@@ -196,11 +196,14 @@ def _companion(port: int | None) -> Companion | None:
 
 
 def _start_daemon(words: Sequence[str], log_file: str | None, first_directory: Path) -> int:
-    from barnabas.cli.server.daemon import log_file_of, start_daemon
+    from barnabas.cli.server.daemon import LOG_FILE, log_file_of, start_daemon
 
     output = log_file_of(first_directory) if log_file is None else Path(log_file).absolute()
     try:
-        return start_daemon([word for word in words if word != _DAEMON], output)
+        own = [word for word in words if word != _DAEMON]
+        return start_daemon(
+            ["server", "start", *own, LOG_FILE, str(output)], output, "barnabas ready on "
+        )
     except OSError as error:
         is_default = log_file is None and error.filename in map(str, (output, *output.parents))
         advice = f"; name another file for the log by {_LOG_FILE}" if is_default else ""

@@ -138,5 +138,6 @@ def test_the_file_can_be_read_by_people(tmp_path: Path) -> None:
         "ports": {"1": plan.ports[1]},
         "overrides": {"num.partitions": "6"},
         "secure": False,
+        "zookeeper_connect": "",
     }
     assert not (tmp_path / "cluster.new").exists()

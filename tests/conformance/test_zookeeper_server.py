@@ -1,4 +1,4 @@
-"""ZS-1: a real Kafka 3.9 and our own cluster run on our ZooKeeper server unchanged."""
+"""ZS-1: real Kafkas, 3.9 and 2.3.1, and our own cluster run on our ZooKeeper server unchanged."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, SyncProducer
+from tests.kit import foreign
 from tests.kit.clients.kafka_process import KafkaProcess
 from tests.kit.processes.cluster_process import ClusterProcess
 from tests.kit.processes.own_zookeeper_process import OwnZooKeeperProcess
@@ -44,12 +45,13 @@ def use(bootstrap_servers: str, topic: str, replicas: int) -> None:
     assert values == list(range(RECORDS))
 
 
+@pytest.mark.parametrize("is_old", [False, True], ids=["3.9", "2.3.1"])
 def test_zs_1_a_real_kafka_runs_on_it_and_survives_its_kill(
-    zookeeper: OwnZooKeeperProcess, tmp_path: Path
+    zookeeper: OwnZooKeeperProcess, tmp_path: Path, is_old: bool
 ) -> None:
     cluster = ClusterProcess(tmp_path / "cluster", 1, f"zookeeper.connect={zookeeper.connect}")
     (ours,) = cluster.brokers.values()
-    kafka = KafkaProcess(ours)
+    kafka = KafkaProcess(ours, foreign.require_kafka_2_3_jars() if is_old else None)
     try:
         kafka.wait_until_ready()
         use(ours.bootstrap_servers, "before", 1)

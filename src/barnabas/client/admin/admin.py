@@ -54,6 +54,7 @@ from barnabas.client.offsets import (
     OffsetFinder,
 )
 from barnabas.client.view import ClusterView, PartitionView
+from barnabas.errors import UnsupportedVersion
 from barnabas.protocol.api import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
@@ -83,6 +84,7 @@ from barnabas.protocol.messages.delete_records import (
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
@@ -495,6 +497,8 @@ class Admin(
                 answer = await self._cluster.call_controller(*call)
             except ConnectionLost:  # there is no controller, so ask any broker
                 answer = await self._cluster.call_any(*call)
+            except UnsupportedVersion:  # before Kafka 2.8 (KIP-700)
+                return await self._cluster_by_metadata()
             check(answer.error_code, "describing the cluster", answer.error_message)
             return answer
 
@@ -507,6 +511,21 @@ class Admin(
         # it.
         left_out = tuple((answer.error_message or "").splitlines())
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, left_out)
+
+    async def _cluster_by_metadata(self) -> DescribeClusterResponse:
+        """Return what Metadata says about the cluster, as Kafka's client does with old brokers."""
+        request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
+        return DescribeClusterResponse(
+            cluster_id=answer.cluster_id or "",
+            controller_id=answer.controller_id,
+            brokers=[
+                DescribeClusterBroker(
+                    broker_id=each.node_id, host=each.host, port=each.port, rack=each.rack
+                )
+                for each in answer.brokers
+            ],
+        )
 
 
 def _new_topics(topics: object) -> list[NewTopic]:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from barnabas.named_tuple import NamedTuple
+
+NO_TOPIC_ID: Final = bytes(16)
+"""The id of a topic that has none yet, because it was created below IBP 2.8 (KIP-516)."""
 
 _TO_URL = str.maketrans("+/", "-_")
 _FROM_URL = str.maketrans("-_", "+/")
@@ -26,6 +29,11 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def may_be_same_topic(one_id: bytes, other_id: bytes) -> bool:
+    """Return whether two ids of topics with the same name may belong to the same topic."""
+    return one_id == other_id or NO_TOPIC_ID in (one_id, other_id)
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -14,13 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka import TopicPartition as Place
 
-from barnabas.client import NewTopic, SyncAdmin
+from barnabas.client import SyncAdmin
 from barnabas.client.admin.partition_admin import PREFERRED
 from barnabas.protocol.api import (
     DESCRIBE_CONFIGS,
@@ -41,44 +38,28 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.types import TopicPartition, uuid_text
 from tests.kit.clients import confluent_client
-from tests.kit.clients.clients import Promise, Sent
-from tests.kit.processes.cluster_load import (
-    BURST,
-    acknowledge_more,
-    check_everything_is_there,
-    committed_values,
-    wait_for_full_isr,
-)
+from tests.kit.clients.clients import Sent
 from tests.kit.processes.cluster_process import wait_for_equal_files
+from tests.kit.processes.mixed_checks import STEP, check_changes, check_every_role
 from tests.kit.processes.mixed_cluster import (
     KINDS,
+    OPTIONS,
     PATIENCE_S,
     Kind,
     MixedCluster,
     described,
     mixed_cluster,
-    name_led_by,
     restore_leaders,
 )
-from tests.kit.processes.senders import PARTITIONS, ConfluentSender, Sender, sending
+from tests.kit.processes.mixed_load import is_led_as, make_topic
 from tests.kit.raw_client import RawClient
 from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
-OPTIONS = (
-    "min.insync.replicas=2",
-    "replica.lag.time.max.ms=2000",
-    "auto.create.topics.enable=false",
-    "auto.leader.rebalance.enable=false",
-    "zookeeper.session.timeout.ms=6000",
-)
 FIRST: dict[int, Kind] = {1: "kafka", 2: "ours", 3: "kafka"}
-LED_BY: dict[Kind, list[int]] = {"kafka": [1, 2, 3], "ours": [2, 3, 1]}
-STEP = 100
 BLOCK = 1_000
 TOPIC_RESOURCE = 2
-QUIET = {"reconnect.backoff.max.ms": 200, "log_level": 0}
 
 
 @pytest.fixture(scope="module")
@@ -99,142 +80,11 @@ def in_order(admin: SyncAdmin) -> None:
     restore_leaders(admin)
 
 
-def make_topic(admin: SyncAdmin, stem: str, assignment: dict[int, list[int]]) -> str:
-    topic = f"{stem}-{uuid4().hex[:6]}"
-    admin.create_topics([NewTopic(topic, assignment=assignment)])
-    wait_until(partial(is_led_as, admin, topic, {n: each[0] for n, each in assignment.items()}))
-    return topic
-
-
-def is_led_as(admin: SyncAdmin, topic: str, leaders: dict[int, int]) -> bool:
-    found = {each.partition: each.leader for each in described(admin, topic).partitions}
-    return found == leaders
-
-
-# --- every role ----------------------------------------------------------------------------------
-
-
-def transact(producer: Producer, topic: str, values: list[bytes], *, commits: bool = True) -> None:
-    producer.begin_transaction()
-    send_all(producer, topic, values)
-    assert producer.flush(PATIENCE_S) == 0
-    end_transaction(producer, commits=commits)
-
-
-def send_all(producer: Producer, topic: str, values: list[bytes]) -> None:
-    for value in values:
-        wait_until(partial(is_taken, producer, topic, value), PATIENCE_S)
-
-
-def is_taken(producer: Producer, topic: str, value: bytes) -> bool:
-    """librdkafka believes a Kafka that has just begun and knows of no topic yet."""
-    try:
-        producer.produce(topic, value, partition=0)
-    except KafkaException as refused:
-        if refused.args[0].code() != KafkaError._UNKNOWN_TOPIC:
-            raise
-        producer.list_topics(topic, PATIENCE_S)
-        return False
-    return True
-
-
-def end_transaction(producer: Producer, *, commits: bool = True) -> None:
-    end = producer.commit_transaction if commits else producer.abort_transaction
-
-    def has_ended() -> bool:
-        try:
-            end(PATIENCE_S)
-        except KafkaException as refused:
-            if not refused.args[0].retriable():
-                raise
-            return False
-        return True
-
-    wait_until(has_ended, PATIENCE_S)
-
-
-def transactional(servers: str, name: str) -> Producer:
-    settings = {"bootstrap.servers": servers, "transactional.id": name, **QUIET}
-    producer = Producer({**settings, "transaction.timeout.ms": 300_000})
-    producer.init_transactions(PATIENCE_S)
-    return producer
-
-
-def read_in_group(servers: str, group: str, topic: str, count: int) -> list[bytes]:
-    """The next `count` records of a group, which commits behind them."""
-    settings = {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False}
-    consumer = Consumer({**settings, "auto.offset.reset": "earliest", **QUIET})
-    consumer.subscribe([topic])
-    seen: list[bytes] = []
-
-    def has_read() -> bool:
-        for message in consumer.consume(count - len(seen), 0.2):
-            if message.error() is None:
-                seen.append(confluent_client.value_of(message))
-        return len(seen) >= count
-
-    try:
-        wait_until(has_read, PATIENCE_S)
-        [committed] = consumer.commit(
-            offsets=[Place(topic, 0, consumer.position([Place(topic, 0)])[0].offset)],
-            asynchronous=False,
-        )
-        assert committed.error is None
-        return seen
-    finally:
-        consumer.close()
-
-
 def test_either_kind_is_controller_leader_and_coordinator(
     mixed: MixedCluster, admin: SyncAdmin
 ) -> None:
-    """MX-1, MX-2: an idempotent producer, a group and a transaction in each of the eight pairings
-    of roles; producers and positions of one pairing are used again in the others."""
-    servers = mixed.bootstrap_servers
-    plain = {kind: make_topic(admin, f"by-{kind}", {0: LED_BY[kind]}) for kind in KINDS}
-    whole = {kind: make_topic(admin, f"tx-{kind}", {0: LED_BY[kind]}) for kind in KINDS}
-    confluent_client.produce(servers, plain["ours"], [])
-    warm_internal_topics(mixed, admin)
-    groups, producers = {}, {}
-    for kind in KINDS:
-        ids = mixed.of_kind(kind)
-        groups[kind] = name_led_by(admin, "__consumer_offsets", "readers", ids)
-        producers[kind] = transactional(
-            servers, name_led_by(admin, "__transaction_state", "writer", ids)
-        )
-    written = dict.fromkeys((*plain.values(), *whole.values()), 0)
-    read = {(topic, group): 0 for topic in plain.values() for group in groups.values()}
-    committed: dict[str, list[bytes]] = {topic: [] for topic in whole.values()}
-    for controller, leader, coordinator in itertools.product(KINDS, KINDS, KINDS):
-        mixed.give_control_to(controller)
-        topic, tx_topic, group = plain[leader], whole[leader], groups[coordinator]
-        values = [b"%d" % (written[topic] + n) for n in range(STEP)]
-        sent = [Sent(0, b"key", value) for value in values]
-        promise = Promise(-1, is_idempotent=True)
-        confluent_client.produce(servers, topic, sent, promise=promise)
-        written[topic] += STEP
-        start = read[topic, group]
-        read[topic, group] = written[topic]
-        seen = read_in_group(servers, group, topic, written[topic] - start)
-        assert seen == [b"%d" % n for n in range(start, written[topic])]
-        for commits in (True, False):
-            values = [b"%d" % (written[tx_topic] + n) for n in range(STEP)]
-            written[tx_topic] += STEP
-            transact(producers[coordinator], tx_topic, values, commits=commits)
-            committed[tx_topic] += values * commits
-    for topic in whole.values():
-        assert committed_values(servers, topic, 1) == committed[topic]
-    for topic in (*plain.values(), *whole.values()):
-        wait_for_equal_files(mixed.ours, topic, 0)
-
-
-def warm_internal_topics(mixed: MixedCluster, admin: SyncAdmin) -> None:
-    """Have both internal topics created, and led by their preferred replicas."""
-    topic = make_topic(admin, "warm", {0: [2, 3, 1]})
-    confluent_client.produce(mixed.bootstrap_servers, topic, [Sent(0, b"key", b"first")])
-    read_in_group(mixed.bootstrap_servers, "warm", topic, 1)
-    transactional(mixed.bootstrap_servers, "warm")
-    restore_leaders(admin)
+    """MX-1, MX-2: every role, by either kind."""
+    check_every_role(mixed, admin)
 
 
 # --- what brokers ask of the controller ----------------------------------------------------------
@@ -389,54 +239,5 @@ CHANGES: tuple[tuple[int, Kind], ...] = ((1, "kafka"), (2, "ours"), (3, "ours"),
 def test_nothing_is_lost_when_brokers_die_and_change_places(
     mixed: MixedCluster, admin: SyncAdmin, record_property: Callable[[str, object], None]
 ) -> None:
-    """MX-1, MX-2: kill -9 of the leader of either kind under an idempotent producer and inside a
-    transaction; then a clean stop of each kind, after which the other kind starts in its place."""
-    servers = mixed.bootstrap_servers
-    topic = make_topic(admin, "tx", {0: [1, 2, 3]})
-    producer = transactional(servers, "through-kills")
-    committed: list[bytes] = []
-    with sending(their_sender, servers, 3) as sender:
-        for number, (broker_id, kind) in enumerate(CHANGES):
-            restore_leaders(admin)
-            acknowledge_more([sender])
-            lead(admin, sender.topic, 0, broker_id)
-            lead(admin, topic, 0, broker_id)
-            values = [b"%d-%d" % (number, n) for n in range(STEP)]
-            producer.begin_transaction()
-            send_all(producer, topic, values[: STEP // 2])
-            sender.allow(BURST)
-            (mixed.kill_one if mixed.kinds[broker_id] == kind else mixed.stop_one)(broker_id)
-            send_all(producer, topic, values[STEP // 2 :])
-            acknowledge_more([sender])
-            end_transaction(producer)
-            committed += values
-            mixed.start_one(broker_id, kind)
-            wait_for_full_isr(servers, sender.topic)
-            wait_for_full_isr(servers, topic)
-        acknowledge_more([sender])
-        sender.stop()
-    check_everything_is_there(sender, servers)
-    assert committed_values(servers, topic, 1) == committed
-    for name, partitions in ((sender.topic, PARTITIONS), (topic, 1)):
-        for partition in range(partitions):
-            wait_for_equal_files(mixed.ours, name, partition)
-    record_property("acknowledged", sender.acknowledged_count())
-    print(f"{sender.acknowledged_count()} records and {len(committed)} in transactions are there")
-
-
-def lead(admin: SyncAdmin, topic: str, partition: int, broker_id: int) -> None:
-    """Make this broker the preferred leader, and elect it."""
-    name = TopicPartition(topic, partition)
-    replicas = [broker_id, *({1, 2, 3} - {broker_id})]
-    admin.alter_partition_reassignments({name: replicas})
-    wait_until(lambda: not admin.list_partition_reassignments(), PATIENCE_S)
-
-    def is_led() -> bool:
-        admin.elect_leaders(PREFERRED, [name])
-        return described(admin, topic).partitions[partition].leader == broker_id
-
-    wait_until(is_led, PATIENCE_S)
-
-
-def their_sender(servers: str, replicas: int) -> Sender:
-    return ConfluentSender(servers, replicas, {"socket.timeout.ms": 5_000})
+    """MX-1, MX-2: kill -9 of either kind; then each starts in the other's place."""
+    record_property("acknowledged", check_changes(mixed, admin, CHANGES))

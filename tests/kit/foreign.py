@@ -27,6 +27,7 @@ from barnabas.extras import install_line
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 KAFKA_VERSION = "3.9.1"
+OTHER_BROKERS_VERSIONS = ("2.8.2", "3.4.1")  # of brokers in one cluster with ours
 OLD_KAFKA_VERSION = "2.3.1"  # that of the texts, for its tools
 ZOOKEEPER_CLIENT_VERSION = "3.8.4"  # the client of 2.3.1 itself does not run on Java 17
 NEWEST_CLIENT_VERSION = "4.3.0"  # of the Java client alone
@@ -158,6 +159,13 @@ def require_kafka_jars() -> Path:
     """The directory of a real Kafka's jars: broker, tools, clients, Streams and ZooKeeper."""
     kafka = [f"org.apache.kafka:{name}:{KAFKA_VERSION}" for name in _KAFKA_ARTIFACTS]
     return _jars(f"kafka-{KAFKA_VERSION}", kafka + _LOGGING_ARTIFACTS)
+
+
+def require_broker_jars(version: str) -> Path:
+    """The directory of the jars of a Kafka broker of one of `OTHER_BROKERS_VERSIONS`."""
+    return _jars(
+        f"kafka-{version}", [f"org.apache.kafka:kafka_2.13:{version}", *_LOGGING_ARTIFACTS]
+    )
 
 
 def require_kafka_2_3_jars() -> Path:

@@ -48,9 +48,10 @@ _ROLE_CHANGES = partial(
 )
 
 MUTATIONS = (
-    _ROLE_CHANGES("known.topic_id != topic.topic_id or ", ""),
+    _ROLE_CHANGES("if is_other or ", "if "),
     _ROLE_CHANGES(
-        "        if replica.partition.topic_id != state.topic_id:\n", "        if False:\n"
+        "        if not may_be_same_topic(replica.partition.topic_id, state.topic_id):\n",
+        "        if False:\n",
     ),
     _PARTITION("replica in self.maximal_isr\n", "replica in self.isr\n"),
     _PARTITION(

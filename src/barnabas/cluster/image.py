@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from barnabas.named_tuple import NamedTuple
+from barnabas.types import NO_TOPIC_ID
 
 if TYPE_CHECKING:
     from barnabas.cluster.controller_requests import UpdateMetadata
@@ -77,7 +78,10 @@ class PartitionImage(NamedTuple):
 
 
 class TopicImage(NamedTuple):
-    """A topic: its id (16 bytes), its partitions by number, and the configs set on the topic."""
+    """A topic: its id (16 bytes), its partitions by number, and the configs set on the topic.
+
+    The id is NO_TOPIC_ID as long as no controller has assigned one.
+    """
 
     name: str
     topic_id: bytes
@@ -129,5 +133,6 @@ class ClusterImage(NamedTuple):
                 names.pop(previous.topic_id, None)
         for topic in update.topics:
             topics[topic.name] = topic
-            names[topic.topic_id] = topic.name
+            if topic.topic_id != NO_TOPIC_ID:
+                names[topic.topic_id] = topic.name
         return MappingProxyType(topics), MappingProxyType(names)

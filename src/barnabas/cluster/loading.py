@@ -116,6 +116,18 @@ async def load_configs_of(
     return configs
 
 
+async def load_topic_ids(store: MetadataStore, names: Iterable[str]) -> dict[str, bytes]:
+    """Load the ids of these topics. Topics that have none, or do not exist, are omitted."""
+    paths = {name: layout.topic_path(name) for name in names}
+    nodes = await store.read_many(list(paths.values()))
+    ids = {}
+    for name, node in zip(paths, nodes, strict=True):
+        topic_id = None if node is None else layout.decode_topic(name, node.data).topic_id
+        if topic_id is not None:
+            ids[name] = topic_id
+    return ids
+
+
 async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str]:
     """Load the configs set on a topic. They are empty if there is no node. Raises CorruptData."""
     path = layout.topic_config_path(name)

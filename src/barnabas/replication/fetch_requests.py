@@ -25,7 +25,7 @@ from barnabas.protocol.messages.fetch import (
     ReplicaState,
 )
 from barnabas.replication.fetch_session import NO_SESSION, next_epoch
-from barnabas.types import TopicPartition
+from barnabas.types import NO_TOPIC_ID, TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.replication.follower import FetchFrom
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _FULL = 0  # the epoch in a request that starts a session
 _TOPIC_IDS = 13  # the first version with topic ids instead of names (KIP-516)
 _REPLICA_STATE = 15  # the first version with the broker epoch of the follower (KIP-903)
-NO_TOPIC_ID = bytes(16)
 
 
 class Limits(NamedTuple):

@@ -49,7 +49,7 @@ from barnabas.replication.follower_state import (
     Lag,
 )
 from barnabas.replication.replica_selector import InSync
-from barnabas.types import TopicPartition
+from barnabas.types import NO_TOPIC_ID, TopicPartition
 
 NO_EPOCH = -1
 
@@ -70,7 +70,6 @@ _OVERTAKEN = frozenset(
     }
 )
 
-_NO_TOPIC_ID = bytes(16)
 # The precision with which the time of the last catch-up is known. An append does not check the same
 # session again within this time.
 _LEVEL_FOR_MS = 1000
@@ -132,7 +131,7 @@ class Partition:
         min_insync_replicas: int = 1,
         high_watermark: int = 0,
         lag_time_max_ms: int = 30_000,
-        topic_id: bytes = _NO_TOPIC_ID,
+        topic_id: bytes = NO_TOPIC_ID,
     ) -> None:
         """Create a follower.
 

@@ -23,7 +23,7 @@ from barnabas.storage.directory import DirectoryError, LogDirectory
 from barnabas.storage.files import Files
 from barnabas.storage.offset_checkpoints import OffsetCheckpoints
 from barnabas.topic_name import check_directory_name
-from barnabas.types import TopicPartition
+from barnabas.types import NO_TOPIC_ID, TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.storage.future_logs import FutureLogs
@@ -69,7 +69,8 @@ class NewLog:
         self._forget_namesake()
         self._files.make_directory(self.path)
         begin_without_gaps(self._files, self.path)
-        write_topic_id(self._files, self.path, self.topic_id, sync=False)
+        if self.topic_id != NO_TOPIC_ID:
+            write_topic_id(self._files, self.path, self.topic_id, sync=False)
         Segment.create(self._files, self.path, 0)
         self.is_laid_out = True
 
@@ -164,7 +165,8 @@ class NewTopicIds:
 
     def add(self, name: TopicPartition, directory: LogDirectory, topic_id: bytes) -> None:
         """Add a new log, whose id the next `write` stores."""
-        self._made.setdefault(directory, {})[name] = topic_id
+        if topic_id != NO_TOPIC_ID:
+            self._made.setdefault(directory, {})[name] = topic_id
 
     def write(self) -> None:
         """Durably write the topic ids of the logs that were created since the last call.

@@ -17,6 +17,7 @@ from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import BarnabasError, UnknownTopicOrPartition
+from tests.kit import foreign
 from tests.kit.clients.kafka_process import KafkaProcess
 from tests.kit.processes.cluster_load import controller_of
 from tests.kit.processes.cluster_process import ClusterProcess
@@ -26,14 +27,29 @@ from tests.kit.waiting import wait_until
 Kind = Literal["kafka", "ours"]
 KINDS: tuple[Kind, ...] = ("kafka", "ours")
 PATIENCE_S = 120.0
+OPTIONS = (
+    "min.insync.replicas=2",
+    "replica.lag.time.max.ms=2000",
+    "auto.create.topics.enable=false",
+    "auto.leader.rebalance.enable=false",
+    "zookeeper.session.timeout.ms=6000",
+)
 
 
 class MixedCluster:
     """Brokers that are started as the one kind or the other, each on its own files."""
 
-    def __init__(self, directory: Path, kinds: Mapping[int, Kind], *options: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        kinds: Mapping[int, Kind],
+        *options: str,
+        versions: Mapping[int, str] = {},
+    ) -> None:
+        """`versions`: of Kafka, by broker; 3.9 by default."""
         self.ours = ClusterProcess(directory, len(kinds), *options)
         self.kinds = dict(kinds)
+        self._jars = {key: foreign.require_broker_jars(each) for key, each in versions.items()}
         self.kafkas: dict[int, KafkaProcess] = {}
 
     @property
@@ -44,7 +60,7 @@ class MixedCluster:
         """Kafka's brokers start at the same time, as each of them takes some seconds."""
         self.ours.zookeeper.start()
         for broker_id in self.of_kind("kafka"):
-            self.kafkas[broker_id] = KafkaProcess(self.ours.brokers[broker_id])
+            self._start_kafka(broker_id)
         for broker_id in self.of_kind("ours"):
             self.ours.brokers[broker_id].start()
         for kafka in self.kafkas.values():
@@ -56,9 +72,13 @@ class MixedCluster:
         if kind == "ours":
             self.ours.brokers[broker_id].start()
         else:
-            self.kafkas[broker_id] = KafkaProcess(self.ours.brokers[broker_id])
-            self.kafkas[broker_id].wait_until_ready()
+            self._start_kafka(broker_id).wait_until_ready()
         self.wait_for_members()
+
+    def _start_kafka(self, broker_id: int) -> KafkaProcess:
+        kafka = KafkaProcess(self.ours.brokers[broker_id], self._jars.get(broker_id))
+        self.kafkas[broker_id] = kafka
+        return kafka
 
     def stop_one(self, broker_id: int) -> None:
         if self.kinds[broker_id] == "ours":
@@ -142,10 +162,13 @@ class MixedCluster:
 
 @contextlib.contextmanager
 def mixed_cluster(
-    directory: Path, kinds: Mapping[int, Kind], *options: str
+    directory: Path,
+    kinds: Mapping[int, Kind],
+    *options: str,
+    versions: Mapping[int, str] = {},
 ) -> Iterator[MixedCluster]:
     """A cluster that runs; what is left of it at the end is killed."""
-    cluster = MixedCluster(directory, kinds, *options)
+    cluster = MixedCluster(directory, kinds, *options, versions=versions)
     try:
         cluster.start()
         yield cluster

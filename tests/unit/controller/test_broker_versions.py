@@ -16,6 +16,13 @@ OF_2_3 = {
     UPDATE_METADATA.key: (0, 5),
     STOP_REPLICA.key: (0, 1),
 }
+OF_2_8 = {
+    **OURS,
+    FETCH.key: (0, 12),
+    LEADER_AND_ISR.key: (0, 5),
+    UPDATE_METADATA.key: (0, 7),
+    STOP_REPLICA.key: (0, 3),
+}
 REASON = why_left_out(3, OF_2_3)
 
 
@@ -27,15 +34,17 @@ def show(
 
 
 def test_each_version_that_the_cluster_sends_is_required() -> None:
+    """MX-1: Kafka 2.8 has all of them."""
     assert why_left_out(3, OURS) is None
+    assert why_left_out(3, OF_2_8) is None
     assert why_left_out(3, {**OURS, FETCH.key: (4, 12), LEADER_AND_ISR.key: (7, 9)}) is None
-    for api, version in ((LEADER_AND_ISR, 7), (UPDATE_METADATA, 8), (STOP_REPLICA, 4)):
-        for highest, lowest in ((version - 1, 0), (version + 1, version + 1)):
+    for api, least, most in ((LEADER_AND_ISR, 5, 7), (UPDATE_METADATA, 7, 8), (STOP_REPLICA, 3, 4)):
+        for version, lowest, highest in ((least, 0, least - 1), (most, most + 1, most + 1)):
             reason = why_left_out(3, {**OURS, api.key: (lowest, highest)})
             assert reason is not None
             assert f"{api.name} {version} (it has {lowest} to {highest})" in reason
     assert "Fetch 12 (it has 4 to 11)" in (why_left_out(3, {**OURS, FETCH.key: (4, 11)}) or "")
-    assert "StopReplica 4 (it has none)" in (why_left_out(3, {}) or "")
+    assert "StopReplica 3 (it has none)" in (why_left_out(3, {}) or "")
 
 
 def test_a_broker_that_is_too_old_leads_nothing_and_is_in_no_isr() -> None:

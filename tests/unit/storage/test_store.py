@@ -309,8 +309,8 @@ def test_a_deleted_partition_makes_room_at_once(tmp_path: Path) -> None:
     assert names == [f"t-0.{TOPIC_ID.hex()}-delete"]
     assert len(slices[0].read()) == len(batch(3))
     slices[0].release()
-    again = store.create(T0, bytes(16), LogConfig())
-    assert (again.log_end_offset, again.topic_id) == (0, bytes(16))
+    again = store.create(T0, OTHER_ID, LogConfig())
+    assert (again.log_end_offset, again.topic_id) == (0, OTHER_ID)
     store.directories.purge_deleted()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["t-0"]
     store.close()

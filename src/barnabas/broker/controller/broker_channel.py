@@ -17,6 +17,7 @@ from barnabas.broker.inter_broker import control_plane_wire as wire
 from barnabas.broker.inter_broker import update_metadata_wire
 from barnabas.cluster.controller_requests import ControlRequest, LeaderAndIsr, StopReplica
 from barnabas.cluster.image import BrokerImage, ClusterImage
+from barnabas.controller.broker_versions import lowest_version
 from barnabas.errors import (
     BarnabasError,
     ClusterAuthorizationFailed,
@@ -182,9 +183,10 @@ class BrokerChannel:
         wire.check(cast(UpdateMetadataResponse, answer).error_code)
         return {}
 
-    async def _exchange(self, api: Api, message: Message, version: int) -> Message:
-        """Send the request once. Raises Unreachable or CorruptData, or UnsupportedVersion if the
-        peer does not support `version`.
+    async def _exchange(self, api: Api, message: Message, highest: int) -> Message:
+        """Send the request once, in the highest version that the peer supports, up to `highest`.
+
+        Raises Unreachable or CorruptData, or UnsupportedVersion if the peer is too old.
         """
         if self._connection is None or not self._connection.is_open:
             if self._connection is not None:
@@ -194,10 +196,9 @@ class BrokerChannel:
                 self.broker, "controller", self._timeout_ms
             )
             self._versions_known(self.broker, self._connection.versions)
-        if self._connection.version(api, version) != version:
-            raise UnsupportedVersion(
-                f"{self} supports {api.name} only up to version {self._connection.version(api)}"
-            )
+        version = self._connection.version(api, highest)
+        if version < lowest_version(api):
+            raise UnsupportedVersion(f"{self} supports {api.name} only up to version {version}")
         return await self._connection.send(api, message, version)
 
 

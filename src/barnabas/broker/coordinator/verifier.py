@@ -9,7 +9,7 @@ response. For later batches, it is sufficient that the log contains the open tra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from barnabas.broker.partitions.replica_listener import ReplicaListener
@@ -17,7 +17,7 @@ from barnabas.client.errors import Unreachable
 from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.coordinator.state_partition import partition_of
-from barnabas.errors import CoordinatorNotAvailable, CorruptData, UnsupportedVersion
+from barnabas.errors import NONE, CoordinatorNotAvailable, CorruptData, UnsupportedVersion
 from barnabas.protocol.api import ADD_PARTITIONS_TO_TXN
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -26,17 +26,20 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from barnabas.records.batch import read_header
-from barnabas.types import by_topic
+from barnabas.types import TopicPartition, by_topic
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_view import ClusterView
     from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.inter_broker.peer_links import PeerLinks
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.types import TopicPartition
 
 _VERIFY_FROM, _VERSION = 4, 5
 _UNASKED = -1
+
+
+class _CannotVerify(Exception):
+    """The coordinator's broker is too old to be asked."""
 
 
 class Unverified(NamedTuple):
@@ -107,7 +110,13 @@ class Verifier(ReplicaListener):
             AddPartitionsToTxnTopic(name=name, partitions=numbers)
             for name, numbers in by_topic(guards).items()
         ]
-        request = AddPartitionsToTxnRequest(
+
+        def request(version: int) -> AddPartitionsToTxnRequest:
+            if version < _VERIFY_FROM:
+                raise _CannotVerify(f"AddPartitionsToTxn {version} cannot verify")
+            return message
+
+        message = AddPartitionsToTxnRequest(
             transactions=[
                 AddPartitionsToTxnTransaction(
                     transactional_id=batch.transactional_id,
@@ -118,13 +127,17 @@ class Verifier(ReplicaListener):
                 )
             ]
         )
-        codes = await self._ask(batch.transactional_id, request)
+        try:
+            codes = await self._ask(batch.transactional_id, request)
+        except _CannotVerify:
+            # As in Kafka, a coordinator on a broker before Kafka 3.5 is not asked.
+            codes = dict.fromkeys(guards, NONE)
         for topic_partition, guard in guards.items():
             guard.code = codes.get(topic_partition, CoordinatorNotAvailable.code)
 
     async def _ask(
-        self, transactional_id: str, request: AddPartitionsToTxnRequest
-    ) -> dict[tuple[str, int], int]:
+        self, transactional_id: str, request: Callable[[int], AddPartitionsToTxnRequest]
+    ) -> dict[TopicPartition, int]:
         timeout_ms = self._config.int("request.timeout.ms")
         try:
             answer = await self._links.ask(
@@ -138,7 +151,7 @@ class Verifier(ReplicaListener):
             return {}  # the answer is not known, so the producer retries
         response = cast(AddPartitionsToTxnResponse, answer)
         return {
-            (topic.name, each.partition_index): each.partition_error_code
+            TopicPartition(topic.name, each.partition_index): each.partition_error_code
             for result in response.results_by_transaction
             for topic in result.topic_results
             for each in topic.results_by_partition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.inter_broker.control_plane_wire import (
+    HAS_TOPIC_IDS,
     in_pieces,
     leader_and_isr_response,
     leader_and_isr_topics,
@@ -11,6 +12,7 @@ from barnabas.broker.inter_broker.control_plane_wire import (
 )
 from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.cluster_action import (
+    add_topic_ids,
     check_order,
     check_order_once_registered,
     configs_of,
@@ -41,6 +43,8 @@ async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAn
         return LeaderAndIsrResponse(error_code=error.code)
     node = context.node
     codes: dict[TopicPartition, int] = {}
+    if context.version < HAS_TOPIC_IDS:
+        await add_topic_ids(context, request.topic_states)
     # The request contains no topic configs, and a new log must not start with the defaults.
     configs = await configs_of(context, leader_and_isr_topics(request))
     try:
@@ -53,4 +57,4 @@ async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAn
             codes.update(await node.control.handle(piece))
     except KafkaError as error:
         return LeaderAndIsrResponse(error_code=error.code)
-    return leader_and_isr_response(value, codes)
+    return leader_and_isr_response(value, codes, context.version)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.inter_broker.update_metadata_wire import (
+    HAS_TOPIC_IDS,
     update_metadata_topics,
     update_metadata_value,
 )
 from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.cluster_action import (
+    add_topic_ids,
     check_order,
     check_order_once_registered,
     configs_of,
@@ -36,6 +38,8 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
     except KafkaError as error:
         return UpdateMetadataResponse(error_code=error.code)
     node = context.node
+    if context.version < HAS_TOPIC_IDS:
+        await add_topic_ids(context, request.topic_states)
     configs = await configs_of(context, update_metadata_topics(request))
     # The request lists only topics that exist, so look for topics that were deleted while this
     # broker could not be reached.

@@ -1,7 +1,7 @@
 """Converts AlterPartition proposals and responses to messages, and vice versa.
 
-In the messages, topics are identified by id. The leader looks up their names in its proposals, and
-the controller in its image.
+In the messages, topics are identified by id, and before version 2 (Kafka 3.2) by name. The leader
+looks up their names in its proposals, and the controller in its image.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.protocol.messages.alter_partition import (
 )
 from barnabas.types import TopicPartition
 
-_VERSION: Final = 3
+HIGHEST_VERSION: Final = 3
 _HAS_TOPIC_IDS: Final = 2
 _HAS_BROKER_EPOCHS: Final = 3
 _RECOVERING: Final = 1
@@ -39,33 +39,34 @@ _UNANSWERED: Final = IsrAnswer(UnknownServerError.code)
 
 
 def isr_request(
-    proposals: Sequence[IsrProposal], broker_id: int, broker_epoch: int
-) -> tuple[AlterPartitionRequest, int]:
-    """Build the request, and return it with its version. `broker_id` and `broker_epoch` identify
-    the sender.
-    """
-    topics: dict[bytes, TopicData] = {}
+    proposals: Sequence[IsrProposal],
+    broker_id: int,
+    broker_epoch: int,
+    version: int = HIGHEST_VERSION,
+) -> AlterPartitionRequest:
+    """Build the request in this version. `broker_id` and `broker_epoch` identify the sender."""
+    topics: dict[tuple[str, bytes], TopicData] = {}
     for proposal in proposals:
-        topic = topics.get(proposal.topic_id)
+        name, topic_id = proposal.topic_partition.topic, proposal.topic_id
+        topic = topics.get((name, topic_id))
         if topic is None:
-            name = proposal.topic_partition.topic
-            topic = TopicData(topic_name=name, topic_id=proposal.topic_id)
-            topics[proposal.topic_id] = topic
-        topic.partitions.append(
-            PartitionData(
-                partition_index=proposal.topic_partition.partition,
-                leader_epoch=proposal.leader_epoch,
-                new_isr_with_epochs=[
-                    BrokerState(broker_id=member.broker_id, broker_epoch=member.broker_epoch)
-                    for member in proposal.isr
-                ],
-                partition_epoch=proposal.partition_epoch,
-            )
+            topic = topics[name, topic_id] = TopicData(topic_name=name, topic_id=topic_id)
+        wanted = PartitionData(
+            partition_index=proposal.topic_partition.partition,
+            leader_epoch=proposal.leader_epoch,
+            partition_epoch=proposal.partition_epoch,
         )
-    request = AlterPartitionRequest(
+        if version >= _HAS_BROKER_EPOCHS:
+            wanted.new_isr_with_epochs = [
+                BrokerState(broker_id=member.broker_id, broker_epoch=member.broker_epoch)
+                for member in proposal.isr
+            ]
+        else:
+            wanted.new_isr = [member.broker_id for member in proposal.isr]
+        topic.partitions.append(wanted)
+    return AlterPartitionRequest(
         broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values())
     )
-    return request, _VERSION
 
 
 def isr_answers(
@@ -77,15 +78,15 @@ def isr_answers(
     Raises the response's top-level error (NotController or StaleBrokerEpoch).
     """
     check(response.error_code)
+    # Before version 2, a topic in the response has a name and no id.
+    names = {proposal.topic_id: proposal.topic_partition.topic for proposal in proposals}
     answered = {
-        (topic.topic_id, each.partition_index): _answer(each)
+        (topic.topic_name or names.get(topic.topic_id), each.partition_index): _answer(each)
         for topic in response.topics
         for each in topic.partitions
     }
     return {
-        proposal.topic_partition: answered.get(
-            (proposal.topic_id, proposal.topic_partition.partition), _UNANSWERED
-        )
+        proposal.topic_partition: answered.get(proposal.topic_partition, _UNANSWERED)
         for proposal in proposals
     }
 

@@ -51,7 +51,10 @@ That many partitions take a quarter of a megabyte, and up to 820 kB more if thei
 as possible. The receiver processes them in milliseconds.
 """
 
-_HAS_TOPIC_IDS: Final = 5  # the first version of LeaderAndIsr with topic ids
+HAS_TOPIC_IDS: Final = 5
+"""The first version of LeaderAndIsr with topic ids (IBP 2.8, KIP-516)."""
+
+_GROUPS_BY_TOPIC: Final = 2
 _STOP_HAS_TOPICS: Final = 1
 _STOP_HAS_STATES: Final = 3
 
@@ -158,13 +161,13 @@ def leader_and_isr_topics(message: LeaderAndIsrRequest) -> dict[str, bytes]:
 def leader_and_isr_value(
     message: LeaderAndIsrRequest, version: int, configs: Mapping[str, Mapping[str, str]]
 ) -> LeaderAndIsr:
-    """Return the request as a value. Raises UnsupportedVersion for a version without topic ids
-    (below IBP 2.8).
+    """Return the request as a value. If the version has no topic ids, they must have been added to
+    the message.
+
+    Raises UnsupportedVersion for a version below 2 (IBP 2.2).
     """
-    # The image is keyed by topic id. Topic ids were added in inter.broker.protocol.version 2.8
-    # (KIP-516).
-    if version < _HAS_TOPIC_IDS:
-        raise UnsupportedVersion(f"LeaderAndIsr version {version} has no topic ids")
+    if version < _GROUPS_BY_TOPIC:
+        raise UnsupportedVersion(f"LeaderAndIsr version {version} has no broker epoch")
     states = []
     for topic in message.topic_states:
         name = topic.topic_name
@@ -188,8 +191,20 @@ def leader_and_isr_value(
     return LeaderAndIsr(message.controller_id, message.controller_epoch, tuple(states))
 
 
-def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrResponse:
-    """Build the receiver's response, in a version that includes topic ids."""
+def leader_and_isr_response(
+    value: LeaderAndIsr, codes: Codes, version: int = LEADER_AND_ISR_VERSION
+) -> LeaderAndIsrResponse:
+    """Build the receiver's response in this version."""
+    if version < HAS_TOPIC_IDS:
+        names = [state.topic_partition for state in value.partitions]
+        return LeaderAndIsrResponse(
+            partition_errors=[
+                LeaderAndIsrPartitionError(
+                    topic_name=name.topic, partition_index=name.partition, error_code=codes[name]
+                )
+                for name in names
+            ]
+        )
     topics: dict[bytes, LeaderAndIsrTopicError] = {}
     for state in value.partitions:
         topic = topics.get(state.topic_id)

@@ -15,6 +15,8 @@ from barnabas.client.errors import ConnectionLost
 from barnabas.shielded import shielded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.broker.cluster_view import ClusterView
     from barnabas.broker.inter_broker.peers import Peers
     from barnabas.client.channel import Channel
@@ -35,10 +37,15 @@ class PeerLinks:
         self._links: dict[int, _Link] = {}
 
     async def ask(
-        self, broker_id: int, api: Api, request: Message, timeout_ms: int, at_most: int
+        self,
+        broker_id: int,
+        api: Api,
+        request: Message | Callable[[int], Message],
+        timeout_ms: int,
+        at_most: int,
     ) -> Message:
         """Send a request in the highest version that both sides support, up to `at_most`, and
-        return the response.
+        return the response. If the request depends on that version, pass a function of it.
 
         Raises UnsupportedVersion, ConnectionLost or NoAnswer. After the last two, the outcome is
         unknown.
@@ -54,7 +61,8 @@ class PeerLinks:
             link = self._links[broker_id] = _Link(broker)
         channel = await link.channel(self._peers, self._purpose, timeout_ms)
         version = channel.version(api, at_most)
-        return await channel.send(api, request, version, timeout_ms=timeout_ms)
+        message = request(version) if callable(request) else request
+        return await channel.send(api, message, version, timeout_ms=timeout_ms)
 
     def drop_old(self) -> None:
         """Drop the links to brokers that have failed or have registered again.

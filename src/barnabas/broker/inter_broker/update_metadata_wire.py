@@ -29,10 +29,14 @@ from barnabas.protocol.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from barnabas.types import may_be_same_topic
 
 _HAS_LISTENERS: Final = 3
 _HAS_ENDPOINTS: Final = 1
-_HAS_TOPIC_IDS: Final = 7
+_GROUPS_BY_TOPIC: Final = 5
+
+HAS_TOPIC_IDS: Final = 7
+"""The first version of UpdateMetadata with topic ids (IBP 2.8, KIP-516)."""
 
 _BEING_DELETED: Final = -2
 """The leader of all partitions in a topic that is being deleted (LeaderDuringDelete in Kafka)."""
@@ -133,12 +137,13 @@ def update_metadata_value(
     """Return the request as a value. `image` is the current image of the receiver.
 
     The configs in the image are preserved, because they may have changed since `configs` were read.
-    Raises InvalidRequest for an unknown security protocol, and UnsupportedVersion if the request
-    contains topics in a version without topic ids (below IBP 2.8).
+    If the version has no topic ids, they must have been added to the message. Raises InvalidRequest
+    for an unknown security protocol, and UnsupportedVersion if the request contains topics in a
+    version below 5 (IBP 2.2).
     """
     assert image.cluster_id is not None, "a broker knows its cluster before the cluster knows it"
-    if message.ungrouped_partition_states or (message.topic_states and version < _HAS_TOPIC_IDS):
-        raise UnsupportedVersion(f"UpdateMetadata version {version} has no topic ids")
+    if message.ungrouped_partition_states or (message.topic_states and version < _GROUPS_BY_TOPIC):
+        raise UnsupportedVersion(f"UpdateMetadata version {version} has no broker epoch")
     live = {broker.id for broker in message.live_brokers}
     topics = {}
     removed = []
@@ -170,7 +175,7 @@ def _topic(
     known = image.topics.get(name)
     partitions: dict[int, PartitionImage] = {}
     # If the id differs, this is a different topic, so nothing may be preserved from the old one.
-    if known is not None and known.topic_id == topic.topic_id:
+    if known is not None and may_be_same_topic(known.topic_id, topic.topic_id):
         partitions.update(known.partitions)
         config = known.config
     else:

@@ -19,7 +19,7 @@ from barnabas.cluster.image import NO_LEADER
 from barnabas.errors import InvalidTopic
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.new_log import NewLog
-from barnabas.types import TopicPartition, uuid_text
+from barnabas.types import NO_TOPIC_ID, TopicPartition, may_be_same_topic, uuid_text
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.directory_failure import DirectoryFailures
@@ -65,7 +65,7 @@ class LogChanges:
             log = self._store.logs.get(name)
             # A log without a topic id was created before KIP-516. It gets the topic's id when it is
             # hosted.
-            if log is None or log.topic_id in (None, state.topic_id):
+            if log is None or may_be_same_topic(log.topic_id or NO_TOPIC_ID, state.topic_id):
                 continue
             replica = self._replicas.get(name)
             if replica is not None:
@@ -105,7 +105,7 @@ class LogChanges:
             log = damaged.get(name)
             if log is None:
                 continue
-            is_other = log.topic_id not in (None, state.topic_id)
+            is_other = not may_be_same_topic(log.topic_id or NO_TOPIC_ID, state.topic_id)
             has_leader = image.leader not in (NO_LEADER, broker_id)
             # While this broker is in the ISR, its log may contain records that no other broker has.
             # The log is kept, and the partition is not hosted.

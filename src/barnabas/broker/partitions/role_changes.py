@@ -32,7 +32,7 @@ from barnabas.errors import (
     is_out_of_descriptors,
 )
 from barnabas.storage.directory import DirectoryError
-from barnabas.types import TopicPartition
+from barnabas.types import NO_TOPIC_ID, TopicPartition, may_be_same_topic
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica, ReplicaClasses, ReplicaHost
@@ -251,8 +251,10 @@ class RoleChanges:
             return KafkaStorageError.code
         # The request is meant for another topic with the same name (KIP-516; see
         # `set_strays_aside`).
-        if replica.partition.topic_id != state.topic_id:
+        if not may_be_same_topic(replica.partition.topic_id, state.topic_id):
             return InconsistentTopicId.code
+        if not self._give_topic_id(replica, state.topic_id):
+            return KafkaStorageError.code
         if state.partition.leader != NO_LEADER:
             self._unplaced.on_placed([name])
         partition, image = replica.partition, state.partition
@@ -351,6 +353,22 @@ class RoleChanges:
             self._replicas.mark_offline(name)
         return None
 
+    def _give_topic_id(self, replica: Replica, topic_id: bytes) -> bool:
+        """Store the id of a topic that had none when the replica was hosted. Return whether the
+        disk allowed it.
+        """
+        partition = replica.partition
+        if partition.topic_id != NO_TOPIC_ID or topic_id == NO_TOPIC_ID:
+            return True
+        try:
+            if replica.log.topic_id is None:
+                self._replicas.store.topic_ids.give(replica.topic_partition, topic_id)
+        except OSError as error:
+            replica.fail(error)
+            return False
+        partition.topic_id = topic_id
+        return True
+
     def _host(self, state: PartitionState) -> Replica:
         name = state.topic_partition
         replicas, store = self._replicas, self._replicas.store
@@ -363,7 +381,7 @@ class RoleChanges:
             if log is None:
                 log = store.make(name, state.topic_id, config, is_new=state.is_new)
                 self._changes.made[name] = replicas.view.broker_epoch
-            elif log.topic_id is None:
+            elif log.topic_id is None and state.topic_id != NO_TOPIC_ID:
                 store.topic_ids.give(name, state.topic_id)
         except OSError as error:
             if replicas.is_short_of_descriptors(error):
@@ -465,7 +483,8 @@ class RoleChanges:
                 known = replica.partition
                 # Keep the partition if a newer LeaderAndIsr has assigned it to this broker, because
                 # images and roles arrive in separate requests.
-                if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
+                is_other = not may_be_same_topic(known.topic_id, topic.topic_id)
+                if is_other or known.leader_epoch < partition.leader_epoch:
                     _log.warning(
                         "%s was reassigned to other brokers; removing its replica",
                         replica.topic_partition,

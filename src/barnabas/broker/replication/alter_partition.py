@@ -21,7 +21,10 @@ from barnabas.broker.state_changes import is_shrink, shrink_lines
 from barnabas.broker.state_events import IsrUpdate, report_isrs
 from barnabas.errors import NONE, BarnabasError, NotController
 from barnabas.protocol.api import ALTER_PARTITION
-from barnabas.protocol.messages.alter_partition import AlterPartitionResponse
+from barnabas.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_view import ClusterView
@@ -94,9 +97,14 @@ class ControllerApproval:
         controller_id = controller.controller_id
         if controller_id in (-1, view.broker_id):
             raise NotController("no controller is available")
-        message, version = wire.isr_request(proposals, view.broker_id, view.broker_epoch)
+
+        def message(version: int) -> AlterPartitionRequest:
+            return wire.isr_request(proposals, view.broker_id, view.broker_epoch, version)
+
         timeout_ms = self._config.int("controller.socket.timeout.ms")
-        answer = await self._links.ask(controller_id, ALTER_PARTITION, message, timeout_ms, version)
+        answer = await self._links.ask(
+            controller_id, ALTER_PARTITION, message, timeout_ms, wire.HIGHEST_VERSION
+        )
         return wire.isr_answers(proposals, cast(AlterPartitionResponse, answer))
 
     def close(self) -> None:

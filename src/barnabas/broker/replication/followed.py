@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.counted import counted
 from barnabas.events import Event
-from barnabas.replication.fetch_requests import NO_TOPIC_ID
 from barnabas.replication.follower import (
     Append,
     EpochEnd,
@@ -24,6 +23,7 @@ from barnabas.replication.follower import (
     Truncate,
 )
 from barnabas.storage.directory import DirectoryError
+from barnabas.types import NO_TOPIC_ID
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica

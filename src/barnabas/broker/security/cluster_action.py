@@ -9,7 +9,7 @@ connection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.listener_names import (
@@ -17,13 +17,16 @@ from barnabas.broker.listener_names import (
     inter_broker_listener,
 )
 from barnabas.cluster.image import TopicImage
-from barnabas.cluster.loading import load_configs_of
+from barnabas.cluster.loading import load_configs_of, load_topic_ids
 from barnabas.cluster.store import MetadataError
 from barnabas.errors import BrokerNotAvailable, ClusterAuthorizationFailed, StaleBrokerEpoch
 from barnabas.security.acl import CLUSTER_NAME
+from barnabas.types import NO_TOPIC_ID
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Context
+    from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrTopicState
+    from barnabas.protocol.messages.update_metadata import UpdateMetadataTopicState
 
 _ANY_EPOCH = -1
 
@@ -103,6 +106,22 @@ async def configs_of(
         except MetadataError as error:
             raise BrokerNotAvailable(f"cannot read the configs of topics: {error}") from error
     return configs
+
+
+async def add_topic_ids(
+    context: Context, topics: Sequence[LeaderAndIsrTopicState | UpdateMetadataTopicState]
+) -> None:
+    """Add the ids to a request in a version that has none (IBP 2.7 and below).
+
+    A topic may have an id all the same, because a controller with a newer IBP has assigned one.
+    Raises the same errors as `configs_of`.
+    """
+    try:
+        ids = await load_topic_ids(context.node.store, [each.topic_name for each in topics])
+    except MetadataError as error:
+        raise BrokerNotAvailable(f"cannot read the ids of topics: {error}") from error
+    for each in topics:
+        each.topic_id = ids.get(each.topic_name, NO_TOPIC_ID)
 
 
 async def missed_deletions(

@@ -33,7 +33,7 @@ def test_a_broker_without_our_versions_is_left_out(caplog: pytest.LogCaptureFixt
         old = await add_old_broker(them)
         (reason,) = them[1].runner.left_out
         assert reason.startswith(
-            "broker 4 is excluded because it does not support LeaderAndIsr 7 (it has"
+            "broker 4 is excluded because it does not support LeaderAndIsr 5 (it has"
         )
         assert them[2].runner.left_out == ()
         ours = [1, 2, 3]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.inter_broker.alter_partition_wire import isr_answers, isr_request
+from barnabas.broker.inter_broker.alter_partition_wire import (
+    HIGHEST_VERSION,
+    isr_answers,
+    isr_request,
+)
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.errors import (
     ClusterAuthorizationFailed,
@@ -44,8 +48,8 @@ def answers(
     member: Member, proposals: list[IsrProposal], broker_epoch: int | None = None
 ) -> dict[TopicPartition, IsrAnswer]:
     epoch = member.node.controller.image.brokers[0].epoch if broker_epoch is None else broker_epoch
-    message, version = isr_request(proposals, 0, epoch)
-    return isr_answers(proposals, member.call(ALTER_PARTITION, message, version))
+    message = isr_request(proposals, 0, epoch)
+    return isr_answers(proposals, member.call(ALTER_PARTITION, message, HIGHEST_VERSION))
 
 
 def test_each_partition_has_its_own_answer(member: Member) -> None:
@@ -68,8 +72,8 @@ def test_each_partition_has_its_own_answer(member: Member) -> None:
 
 def test_a_broker_that_has_registered_again_is_refused(member: Member) -> None:
     epoch = member.node.controller.image.brokers[0].epoch - 1
-    message, version = isr_request([proposal(member, 0)], 0, epoch)
-    response = member.call(ALTER_PARTITION, message, version)
+    message = isr_request([proposal(member, 0)], 0, epoch)
+    response = member.call(ALTER_PARTITION, message, HIGHEST_VERSION)
     codes = [each.error_code for topic in response.topics for each in topic.partitions]
     assert {response.error_code, *codes} - {0} == {StaleBrokerEpoch.code}
 

@@ -25,8 +25,8 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import LEADER_AND_ISR, PRODUCE, STOP_REPLICA
 from barnabas.protocol.frame import encode_request
-from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrResponse
-from barnabas.types import TopicPartition
+from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from barnabas.types import NO_TOPIC_ID, TopicPartition, uuid_text
 from tests.kit.broker.cluster_calls import (
     BROKER_EPOCH,
     CONTROLLER_EPOCH,
@@ -118,9 +118,40 @@ def test_what_was_meant_for_an_earlier_registration_is_refused(peer: Member) -> 
     assert codes == [StaleBrokerEpoch.code, 0, 0]
 
 
-def test_what_has_no_topic_ids_is_refused(peer: Member) -> None:
-    message, _ = leader_and_isr_request(led("old", [0]), BROKER_EPOCH, {})
-    assert peer.call(LEADER_AND_ISR, message, 4).error_code == UnsupportedVersion.code
+def test_mx_1_a_topic_gets_its_id_from_a_later_controller(peer: Member) -> None:
+    """MX-1: until then (IBP 2.7) it has none, on disk either; the log is the same afterwards."""
+    value = led("old", [0])
+    message, version = leader_and_isr_request(value, BROKER_EPOCH, {})
+    (row,) = peer.call(LEADER_AND_ISR, message, 4).partition_errors
+    assert (row.topic_name, row.partition_index, row.error_code) == ("old", 0, 0)
+    assert produced(peer, "old") == 0
+    replica = peer.node.replicas.leader_of(("old", 0))
+    metadata = replica.log.directory / "partition.metadata"
+    assert (replica.partition.topic_id, metadata.exists()) == (NO_TOPIC_ID, False)
+    answer = peer.call(LEADER_AND_ISR, message, version)
+    assert list(leader_and_isr_codes(value, answer).values()) == [0]
+    topic_id = value.partitions[0].topic_id
+    assert peer.node.replicas.leader_of(("old", 0)) is replica
+    assert (replica.partition.topic_id, replica.log.topic_id) == (topic_id, topic_id)
+    assert uuid_text(topic_id) in metadata.read_text()
+    assert peer.call(LEADER_AND_ISR, message, 4).partition_errors == [row]
+    assert replica.partition.topic_id == topic_id, "it keeps the id"
+    assert replica.log.log_end_offset == 1
+
+
+def test_mx_1_without_ids_in_the_request_that_of_the_topics_node_counts(peer: Member) -> None:
+    """MX-1: controllers of IBP 2.7 keep the ids that others have assigned, and send none."""
+    topic_id = bytes(range(16))
+    node = layout.encode_topic(topic_id, {0: (0, 7)})
+    peer.run(peer.node.store.commit([Create(layout.topic_path("kept"), node)]))
+    message, _ = leader_and_isr_request(led("kept", [0]), BROKER_EPOCH, {})
+    assert peer.call(LEADER_AND_ISR, message, 4).partition_errors[0].error_code == 0
+    assert peer.node.replicas.leader_of(("kept", 0)).log.topic_id == topic_id
+
+
+def test_what_has_no_broker_epoch_is_refused(peer: Member) -> None:
+    message = LeaderAndIsrRequest(controller_id=7, controller_epoch=CONTROLLER_EPOCH)
+    assert peer.call(LEADER_AND_ISR, message, 1).error_code == UnsupportedVersion.code
 
 
 def test_without_the_metadata_there_is_no_answer() -> None:

@@ -15,12 +15,11 @@ from barnabas.errors import (
     StaleBrokerEpoch,
     StaleControllerEpoch,
     UnknownTopicOrPartition,
-    UnsupportedVersion,
 )
 from barnabas.protocol.api import METADATA, UPDATE_METADATA
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.types import FileSlice
+from barnabas.types import NO_TOPIC_ID, FileSlice
 from tests.kit.broker.cluster_calls import (
     BROKER_EPOCH,
     CONTROLLER_EPOCH,
@@ -162,11 +161,15 @@ def test_what_a_controller_says_may_be_long(peer: Member) -> None:
     assert partitions(peer, "long")
 
 
-def test_what_has_no_topic_ids_is_refused(peer: Member) -> None:
-    message, _ = update_metadata_request(update("old"), BROKER_EPOCH, {})
-    assert peer.call(UPDATE_METADATA, message, 6).error_code == UnsupportedVersion.code
-    message, _ = update_metadata_request(update(), BROKER_EPOCH, {})
-    assert peer.call(UPDATE_METADATA, message, 6).error_code == 0, "brokers have no ids to lack"
+def test_mx_1_topics_without_ids_are_known_by_name(peer: Member) -> None:
+    """MX-1: a controller of IBP 2.7 sends none; the one that assigns them sends the topic again."""
+    message, version = update_metadata_request(update("old"), BROKER_EPOCH, {})
+    assert peer.call(UPDATE_METADATA, message, 6).error_code == 0
+    assert peer.node.image.topics["old"].topic_id == NO_TOPIC_ID
+    assert NO_TOPIC_ID not in peer.node.image.topic_names
+    assert peer.call(UPDATE_METADATA, message, version).error_code == 0
+    topic_id = peer.node.image.topics["old"].topic_id
+    assert peer.node.image.topic_names[topic_id] == "old"
 
 
 def test_a_broker_without_peers_refuses_the_request(

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pytest
 
 from barnabas.broker.inter_broker.alter_partition_wire import (
+    HIGHEST_VERSION,
     isr_answers,
     isr_request,
     isr_response,
@@ -59,17 +60,30 @@ def proposal(name: TopicPartition, topic_id: bytes) -> IsrProposal:
 PROPOSALS = [proposal(T0, T_ID), proposal(U0, U_ID), proposal(T1, T_ID)]
 
 
-def test_proposals_arrive_as_they_were_meant() -> None:
-    message, version = isr_request(PROPOSALS, 1, 11)
-    assert version == ALTER_PARTITION.max_version
-    received = travelled(message, version)
+@pytest.mark.parametrize("version", range(ALTER_PARTITION.max_version + 1))
+def test_proposals_arrive_as_they_were_meant(version: int) -> None:
+    """MX-1: Kafka 2.8 has version 0 alone, and 3.4 has no broker epochs."""
+    received = travelled(isr_request(PROPOSALS, 1, 11, version), version)
     assert (received.broker_id, received.broker_epoch) == (1, 11)
     got = proposals_of(received, version, image(t=T_ID, u=U_ID))
+    epochs = [member.broker_epoch for each in got for member in each.isr]
+    if version < HIGHEST_VERSION:
+        assert set(epochs) == {-1}
+        got = [
+            each._replace(
+                isr=tuple(
+                    IsrMember(one.broker_id, own.broker_epoch)
+                    for one, own in zip(each.isr, ISR, strict=True)
+                )
+            )
+            for each in got
+        ]
     assert sorted(got) == sorted(PROPOSALS)
 
 
-def test_every_proposal_gets_the_answer_that_is_its_own() -> None:
-    message, version = isr_request([*PROPOSALS, proposal(GONE, GONE_ID)], 1, 11)
+@pytest.mark.parametrize("version", range(ALTER_PARTITION.max_version + 1))
+def test_every_proposal_gets_the_answer_that_is_its_own(version: int) -> None:
+    message = isr_request([*PROPOSALS, proposal(GONE, GONE_ID)], 1, 11, version)
     known = image(t=T_ID, u=U_ID)
     answers = {
         T0: IsrAnswer(0, 1, 5, (1, 2), 10),
@@ -78,7 +92,8 @@ def test_every_proposal_gets_the_answer_that_is_its_own() -> None:
     }
     response = travelled(isr_response(message, version, known, answers), version)
     read = isr_answers([*PROPOSALS, proposal(GONE, GONE_ID)], response)
-    assert read == {**answers, GONE: IsrAnswer(UnknownTopicId.code)}
+    unknown = UnknownTopicId if version >= 2 else UnknownTopicOrPartition
+    assert read == {**answers, GONE: IsrAnswer(unknown.code)}
 
 
 def test_a_proposal_of_which_nothing_is_said_is_not_taken_for_accepted() -> None:
@@ -93,7 +108,7 @@ def test_what_is_refused_as_a_whole_is_raised() -> None:
 
 
 def test_a_leader_that_says_it_recovers_is_refused() -> None:
-    message, version = isr_request(PROPOSALS[:1], 1, 11)
+    message, version = isr_request(PROPOSALS[:1], 1, 11), HIGHEST_VERSION
     message.topics[0].partitions[0].leader_recovery_state = 1
     known = image(t=T_ID)
     assert proposals_of(message, version, known) == []
@@ -130,8 +145,8 @@ def test_kafkas_alter_partition_is_understood_and_said_alike(shared: Path) -> No
         ids = {f"topic{n}": topic.topic_id for n, topic in enumerate(request.topics)}
         known = image(**ids)
         proposals = proposals_of(request, version, known)
-        said, in_version = isr_request(proposals, request.broker_id, request.broker_epoch)
-        assert (travelled(said, in_version), in_version) == (request, version)
+        said = isr_request(proposals, request.broker_id, request.broker_epoch, version)
+        assert travelled(said, version) == request
         if response.error_code:
             with pytest.raises(NotController):
                 isr_answers(proposals, response)

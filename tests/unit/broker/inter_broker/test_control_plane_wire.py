@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.inter_broker.control_plane_wire import (
+    HAS_TOPIC_IDS,
     PARTITIONS_AT_ONCE,
     check,
     in_pieces,
@@ -46,7 +47,7 @@ from barnabas.protocol.messages.stop_replica import (
     StopReplicaTopicState,
     StopReplicaTopicV1,
 )
-from barnabas.types import TopicPartition
+from barnabas.types import NO_TOPIC_ID, TopicPartition
 from tests.kit.broker.recordings import recorded, recorded_bodies, travelled
 
 ID = bytes(range(16))
@@ -132,9 +133,26 @@ def test_in_1_without_causes_the_bytes_are_kafkas(shared: Path) -> None:
         assert b"".join(map(bytes, encode(request, version))) == body
 
 
-def test_what_has_no_topic_ids_is_refused() -> None:
+@pytest.mark.parametrize("version", range(2, LEADER_AND_ISR.max_version + 1))
+def test_mx_1_leader_and_isr_travels_in_older_versions(version: int) -> None:
+    """MX-1: 4 is that of IBP 2.7, 5 that of Kafka 2.8; the answers fit to them."""
+    topic_id = ID if version >= HAS_TOPIC_IDS else NO_TOPIC_ID
+    plain = LED if version > 2 else LED._replace(adding=(), removing=())
+    value = LeaderAndIsr(8, 9, (state("t", 0, topic_id, plain), state("t", 1, topic_id, plain)))
+    received = travelled(leader_and_isr_request(value, 77, {})[0], version)
+    assert leader_and_isr_value(received, version, {"t": {"a": "t"}}) == value
+    codes = {TopicPartition("t", 0): KafkaStorageError.code, TopicPartition("t", 1): 0}
+    response = travelled(leader_and_isr_response(value, codes, version), version)
+    if version >= HAS_TOPIC_IDS:
+        assert leader_and_isr_codes(value, response) == codes
+    else:
+        rows = response.partition_errors
+        assert {(row.topic_name, row.partition_index): row.error_code for row in rows} == codes
+
+
+def test_what_has_no_broker_epoch_is_refused() -> None:
     with pytest.raises(UnsupportedVersion):
-        leader_and_isr_value(LeaderAndIsrRequest(), 4, {})
+        leader_and_isr_value(LeaderAndIsrRequest(), 1, {})
 
 
 def test_the_answer_to_leader_and_isr_has_each_partition() -> None:

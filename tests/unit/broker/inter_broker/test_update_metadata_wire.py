@@ -168,7 +168,7 @@ def test_what_cannot_be_understood_is_refused() -> None:
     topic = UpdateMetadataTopicState(topic_name="t", partition_states=states)
     for message, version in (
         (UpdateMetadataRequest(ungrouped_partition_states=states), 4),
-        (UpdateMetadataRequest(topic_states=[topic]), 6),
+        (UpdateMetadataRequest(topic_states=[topic]), 4),
     ):
         with pytest.raises(UnsupportedVersion):
             update_metadata_value(message, version, NOTHING, {"t": {}})

@@ -29,6 +29,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from barnabas_pipeline.pages.filters import parse
 from barnabas_pipeline.pages.hit_model import HitModel, read_hit_model
 from barnabas_pipeline.pages.hits import Hits
+from barnabas_pipeline.pages.model import Model
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tables import Tables
@@ -42,6 +43,7 @@ EVENTS_READ: Final = 10_000_000
 GOAL_MS: Final = 300.0
 GOAL_ROWS_MS: Final = 1_000.0
 _CHUNK: Final = 500_000
+_LATER: Final = 10_000
 _US: Final = 90 * 86_400e6
 _REPEATED: Final = 5
 _EVENTS_A_VISIT: Final = 7
@@ -97,7 +99,9 @@ def measure(directory: Path, events: int) -> list[Figure]:
     assert isinstance(model, HitModel)
     load_s, load_cpu_s = time.monotonic() - began_s, time.process_time() - cpu_s
     hits = model.pages.hits
+    later_s = _later_s(directory / "tables", model, events)
     figures = [
+        Figure(f"load of {_LATER:,} later events, {size}", "s", later_s, command=COMMAND),
         Figure(f"load, {size}", "s", load_s, command=COMMAND),
         Figure(f"load, {size}, CPU", "s", load_cpu_s, command=COMMAND),
         Figure("peak memory of the load", "MB", _memory_mb("VmHWM"), command=COMMAND),
@@ -115,6 +119,20 @@ def measure(directory: Path, events: int) -> list[Figure]:
         rows_ms = _cpu_ms(lambda filters=filters: model.rows(filters, {}))  # type: ignore[misc]
         figures.append(Figure(f"rows, {label}", "ms", rows_ms, GOAL_ROWS_MS, command=COMMAND))
     return figures
+
+
+def _later_s(tables: Path, before: Model, events: int) -> float:
+    """Return how long a model of one more batch takes."""
+    period_us = (_BEGIN_US + 0.999 * _US, 0.001 * _US)
+    visitors = events // _EVENTS_A_VISIT // _VISITS_A_VISITOR + 1
+    batch = _batch(np.random.default_rng(5), _LATER, period_us, (events, visitors))
+    deltalake.write_deltalake(str(tables / "events"), batch, mode="append")
+    snapshot = snapshot_of(tables, commits=2)
+    began_s = time.monotonic()
+    later = read_hit_model("events", snapshot, 2, Options(), before)
+    taken_s = time.monotonic() - began_s
+    assert later.site["batch"] == 2
+    return taken_s
 
 
 def _cpu_ms(act: Callable[[], Any]) -> float:
@@ -207,11 +225,11 @@ def make_tables(tables: Path, events: int) -> None:
     deltalake.write_deltalake(str(tables / "events"), reader, mode="append")
 
 
-def snapshot_of(tables: Path) -> Snapshot:
-    """Return the tables with the events that no batch has added."""
+def snapshot_of(tables: Path, commits: int = 1) -> Snapshot:
+    """Return the tables with the events of further commits, which no batch has added."""
     control = Tables(tables, TRACKING).control()
     assert control is not None
-    versions = {**control.versions, "events": control.versions["events"] + 1}
+    versions = {**control.versions, "events": control.versions["events"] + commits}
     return Snapshot.at(Tables(tables, TRACKING), control._replace(versions=versions))
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from barnabas_pipeline.behaviour.headlines import DEFINITIONS
 from barnabas_pipeline.page.addresses import mask_addresses, mask_column
-from barnabas_pipeline.pages.access_hits import PEOPLE, Known, read_lines
+from barnabas_pipeline.pages.access_hits import PEOPLE, KeptLines, Known, read_lines
 from barnabas_pipeline.pages.access_tables import missing_pages, response_times
 from barnabas_pipeline.pages.filters import MISSING, Filters
 from barnabas_pipeline.pages.funnel_cards import funnel_cards
@@ -60,10 +60,14 @@ _OF_VISITS: Final = (
 class AccessPages(HitPages):
     """The figures of access logs."""
 
-    def __init__(self, table: TableRows, known: Known, options: Options) -> None:
+    def __init__(
+        self, table: TableRows, known: Known, options: Options, kept: KeptLines | None = None
+    ) -> None:
+        """`kept`: the rows that have been read already."""
         self._show = options.show_addresses
         self.table = table
-        self.hits = read_lines(table, known, _as_they_are if self._show else mask_column)
+        mask = _as_they_are if self._show else mask_column
+        self.hits, self.kept = read_lines(table, known, mask, kept)
         self.row_columns = _ROW_COLUMNS
         self.sources = [
             *_rankings(self.hits),

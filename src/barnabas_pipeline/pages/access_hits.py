@@ -13,9 +13,10 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from barnabas_pipeline.behaviour.referrers import hosts_of
 from barnabas_pipeline.pages.hit_cards import DIRECT, OWN_SITE
-from barnabas_pipeline.pages.hit_columns import HitColumns, each_text, hashes_of
+from barnabas_pipeline.pages.hit_columns import HitColumns, KeptColumns, each_text, hashes_of
 from barnabas_pipeline.pages.hits import (
     Array,
+    Change,
     Coded,
     Hits,
     Order,
@@ -52,12 +53,25 @@ class Known(NamedTuple):
     countries: Countries | None = None
 
 
+class KeptLines(NamedTuple):
+    """What has been read, to which later rows can be added."""
+
+    columns: KeptColumns
+    values: Mapping[str, Values]
+    rows: int
+
+
 class _Reader:
     """Collects the lines of access logs."""
 
-    def __init__(self, mask: Mask, countries: Countries | None) -> None:
-        self.columns = HitColumns()
+    def __init__(self, mask: Mask, countries: Countries | None, kept: KeptLines | None) -> None:
         self._countries = countries
+        if kept is not None:
+            self.columns, self.rows = HitColumns(kept.columns), kept.rows
+            # Answers may still be computed from these values.
+            self.values = {name: each.copy() for name, each in kept.values.items()}
+            return
+        self.columns = HitColumns()
         self.values = {name: Values(change=each_text(mask)) for name in _TEXTS}
         self.values["status"] = Values()
         self.values["agent"] = Values()  # these are looked up, and never shown
@@ -65,11 +79,11 @@ class _Reader:
             change=each_text(lambda urls: mask(urls.str.replace(r"[?#].*$", "")))
         )
         self.values["source"] = Values(DIRECT, each_text(lambda urls: mask(hosts_of(urls))))
-        self.values["country"] = Values(change=self._countries_of)
-        self._rows = 0
+        self.values["country"] = Values(change=_countries_of(countries))
+        self.rows = 0
 
     def add(self, batch: Any) -> None:
-        begin, self._rows = self._rows, self._rows + len(batch)
+        begin, self.rows = self.rows, self.rows + len(batch)
         texts = {name: batch[name].cast(pa.string()) for name in _TEXTS}
         codes = {name: self.values[name].encode(texts[name]) for name in _TEXTS}
         codes["source"] = self._sources(batch)
@@ -88,11 +102,6 @@ class _Reader:
         visitors = hashes_of(client.hash_rows(), np.ones(len(batch), dtype=bool))
         self.columns.add_places(batch, np.arange(len(batch)) + begin, visitors)
 
-    def _countries_of(self, addresses: list[str | None]) -> list[str | None]:
-        assert self._countries is not None
-        of = self._countries.country_of
-        return [None if each is None else of(each) for each in addresses]
-
     def _sources(self, batch: Any) -> Array:
         """Return the sources: the host of the referrer, unless the address names another."""
         sources = self.values["source"].encode(batch["referrer"])
@@ -104,22 +113,36 @@ class _Reader:
         return sources
 
 
-def read_lines(rows: TableRows, known: Known, mask: Mask) -> Hits:
-    """Return all lines. `mask`: hides network addresses in texts."""
-    reader = _Reader(mask, known.countries)
+def _countries_of(countries: Countries | None) -> Change | None:
+    if countries is None:
+        return None
+    of = countries.country_of
+    return lambda addresses: [None if each is None else of(each) for each in addresses]
+
+
+def read_lines(
+    rows: TableRows, known: Known, mask: Mask, kept: KeptLines | None = None
+) -> tuple[Hits, KeptLines]:
+    """Return all lines, and what to keep for later rows.
+
+    `mask`: hides network addresses in texts. `kept`: the rows that have been read already.
+    """
+    reader = _Reader(mask, known.countries, kept)
     for batch in rows.batches(_COLUMNS):
         reader.add(batch)
     columns = reader.columns
     order = columns.order()
     names = (*_TEXTS, "source", *(() if known.countries is None else ("country",)))
-    codes = {name: small(columns.in_order(name, order)) for name in names}
+    codes = {name: columns.codes_in_order(name, order) for name in names}
     is_view, robot = columns.in_order("is_view", order), columns.in_order("robot", order)
     hour, first_hour = hours_of(order.time_us)
     statuses = [int(each) if each.isdecimal() else 0 for each in reader.values["status"].names]
     first = order.visits.begins[:-1]
     agents = _Agents(known.agents, reader.values["agent"], codes.pop("agent")[first], robot[first])
-    _name_own_site(reader.values["source"], known.own_host)
-    return Hits(
+    # The host may be another one after later rows.
+    values = {**reader.values, "source": reader.values["source"].copy()}
+    _name_own_site(values["source"], known.own_host)
+    hits = Hits(
         order.time_us,
         hour,
         first_hour,
@@ -127,12 +150,13 @@ def read_lines(rows: TableRows, known: Known, mask: Mask) -> Hits:
         columns.in_order("row", order),
         is_view,
         np.array(statuses)[codes["status"]] >= ERROR,
-        {**_dimensions(codes, reader.values, is_view, order), **agents.dimensions(mask)},
+        {**_dimensions(codes, values, is_view, order), **agents.dimensions(mask)},
         order.visits,
         {"bytes": columns.in_order("bytes", order)},
         columns.notes(order),
-        {"referrer": reader.values["referrer"]},
+        {"referrer": values["referrer"]},
     )
+    return hits, KeptLines(columns.keep(), reader.values, reader.rows)
 
 
 def _dimensions(

@@ -111,7 +111,7 @@ class PagesApi:
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._worker, lambda: compute(self._source.model()))
-        except (ArrowException, FileNotFoundError) as error:
+        except (ArrowException, OSError) as error:
             raise WebProblem(
                 502,
                 f"the tables cannot be read: {error}. If they were deleted or replaced, start the "

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from barnabas_pipeline.pages.event_hits import read_events
+from barnabas_pipeline.pages.event_hits import KeptEvents, read_events
 from barnabas_pipeline.pages.funnel_cards import funnel_cards
 from barnabas_pipeline.pages.goal_card import GoalCard
 from barnabas_pipeline.pages.hit_cards import Counts, Heads, Ranking, visits_by
@@ -67,9 +67,10 @@ _WANTED: Final = (
 class EventPages(HitPages):
     """The figures of people's events."""
 
-    def __init__(self, table: TableRows, options: Options) -> None:
+    def __init__(self, table: TableRows, options: Options, kept: KeptEvents | None = None) -> None:
+        """`kept`: the rows that have been read already."""
         self.table = table
-        self.hits = read_events(table)
+        self.hits, self.kept = read_events(table, kept)
         self.row_columns = _ROW_COLUMNS
         self.sources = [
             *_rankings(self.hits),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from barnabas_pipeline.pages.hit_cards import DIRECT
-from barnabas_pipeline.pages.hit_columns import HitColumns, each_text, hashes_of
+from barnabas_pipeline.pages.hit_columns import HitColumns, KeptColumns, each_text, hashes_of
 from barnabas_pipeline.pages.hits import (
     Array,
     Coded,
@@ -21,7 +21,6 @@ from barnabas_pipeline.pages.hits import (
     first_of,
     hours_of,
     pick,
-    small,
 )
 from barnabas_pipeline.pages.table_rows import TableRows, flags
 from barnabas_pipeline.tracking.counts import ERROR, device
@@ -50,18 +49,31 @@ _COLUMNS: Final = (
 )
 
 
+class KeptEvents(NamedTuple):
+    """What has been read, to which later rows can be added."""
+
+    columns: KeptColumns
+    values: Mapping[str, Values]
+    rows: int
+
+
 class _Reader:
     """Collects the events of people."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: KeptEvents | None) -> None:
+        if kept is not None:
+            self.columns, self.rows = HitColumns(kept.columns), kept.rows
+            # Answers may still be computed from these values.
+            self.values = {name: each.copy() for name, each in kept.values.items()}
+            return
         self.columns = HitColumns()
         self.values = {name: Values() for name in _TEXTS}
         self.values["screen"] = Values(change=each_text(_devices))
         self.values["source"] = Values(DIRECT)
-        self._rows = 0
+        self.rows = 0
 
     def add(self, batch: Any) -> None:
-        begin, self._rows = self._rows, self._rows + len(batch)
+        begin, self.rows = self.rows, self.rows + len(batch)
         is_person = ~flags(batch["robot"])
         if not is_person.all():
             batch = batch.filter(is_person)
@@ -84,21 +96,27 @@ class _Reader:
             if len(at):
                 found = _numbers(pl.Series(batch["properties"].take(at), dtype=pl.String), keys)
                 found = found.with_columns(pl.Series("visitor", visitors[at]))
-                key = pl.when(pl.col("view").is_not_null()).then(pl.struct("visitor", "view"))
+                key = pl.when(pl.col("view").is_not_null()).then(
+                    # As with visitors, two keys hardly ever have the same number.
+                    pl.struct("visitor", "view").hash()
+                )
                 self.columns.note(name, at, found.select(key.alias("key"), *keys))
 
 
-def read_events(rows: TableRows) -> Hits:
-    """Return the events of people."""
-    reader = _Reader()
+def read_events(rows: TableRows, kept: KeptEvents | None = None) -> tuple[Hits, KeptEvents]:
+    """Return the events of people, and what to keep for later rows.
+
+    `kept`: the rows that have been read already.
+    """
+    reader = _Reader(kept)
     for batch in rows.batches(_COLUMNS):
         reader.add(batch)
     columns = reader.columns
     order = columns.order()
-    codes = {name: small(columns.in_order(name, order)) for name in _TEXTS}
+    codes = {name: columns.codes_in_order(name, order) for name in _TEXTS}
     is_view = columns.in_order("is_view", order)
     hour, first_hour = hours_of(order.time_us)
-    return Hits(
+    hits = Hits(
         order.time_us,
         hour,
         first_hour,
@@ -111,6 +129,7 @@ def read_events(rows: TableRows) -> Hits:
         {},
         columns.notes(order),
     )
+    return hits, KeptEvents(columns.keep(), reader.values, reader.rows)
 
 
 def _dimensions(

@@ -16,7 +16,6 @@ from barnabas_pipeline.pages.access_hits import Known
 from barnabas_pipeline.pages.event_cards import EventPages
 from barnabas_pipeline.pages.filters import MISSING, Filters
 from barnabas_pipeline.pages.hit_concerns import read_concerns
-from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Hits
 from barnabas_pipeline.pages.kept_answers import KeptAnswers
@@ -33,7 +32,9 @@ _REFRESH_S: Final = 15
 class HitModel:
     """Implements `Model` for hits."""
 
-    def __init__(self, pages: HitPages, site: Site, concerns: list[Concern]) -> None:
+    def __init__(
+        self, pages: EventPages | AccessPages, site: Site, concerns: list[Concern]
+    ) -> None:
         self._concerns = concerns
         self._answers = KeptAnswers(self.compute)
         self.pages = pages
@@ -80,19 +81,35 @@ class HitModel:
 
 
 def read_hit_model(
-    kind: Literal["events", "access"], snapshot: Snapshot, batch: int, options: Options
+    kind: Literal["events", "access"],
+    snapshot: Snapshot,
+    batch: int,
+    options: Options,
+    before: Model | None = None,
 ) -> Model:
-    """Return a model of these tables."""
+    """Return a model of these tables.
+
+    `before`: the model of an earlier batch with the same options, whose rows are not read again.
+    """
     schema = TRACKED if kind == "events" else ACCESSED
-    table = TableRows(snapshot.dataset("events"), schema)
-    pages: HitPages
+    pages: EventPages | AccessPages
     statuses: list[str] = []
     own = None
+    known = before.pages if isinstance(before, HitModel) else None
+    table = TableRows(snapshot.dataset("events"), schema)
+    later = None if known is None else table.after(known.table)
+    if later is None:
+        known = None
+    else:
+        table = later
     if kind == "events":
-        pages = EventPages(table, options)
+        kept = known.kept if isinstance(known, EventPages) else None
+        pages = EventPages(table, options, kept)
     else:
         own = own_host(snapshot)
-        pages = AccessPages(table, Known(snapshot.frame("agents"), own, options.countries), options)
+        of_lines = Known(snapshot.frame("agents"), own, options.countries)
+        lines = known.kept if isinstance(known, AccessPages) else None
+        pages = AccessPages(table, of_lines, options, lines)
         statuses = pages.hits.dimensions["status"].values.names
     concerns = read_concerns(kind, snapshot, statuses, show=options.show_addresses)
     hits = pages.hits

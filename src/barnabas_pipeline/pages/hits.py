@@ -20,6 +20,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from barnabas_pipeline.behaviour.sessions import SILENCE_S
 from barnabas_pipeline.instants import HOUR_US
 from barnabas_pipeline.pages.filters import MISSING
+from barnabas_pipeline.pages.merged_order import merged_order
 
 Array = npt.NDArray[Any]
 Change = Callable[[list[str | None]], Sequence[str | None]]
@@ -56,6 +57,12 @@ class Values:
             number = self.numbers[value] = len(self.names)
             self.names.append(value)
         return number
+
+    def copy(self) -> Values:
+        """Return the same values, to which others can be added."""
+        copy = Values(change=self._change)
+        copy.names, copy.numbers = self.names.copy(), self.numbers.copy()
+        return copy
 
     def __len__(self) -> int:
         return len(self.names)
@@ -138,12 +145,15 @@ NO_VISITOR: Final = np.iinfo(np.uint64).max
 """Stands for the visitor of a hit without one; larger than the hash of any visitor."""
 
 
-def order_of(visitors: Array, time_us: Array, place: Sequence[Array], is_view: Array) -> Order:
+def order_of(
+    visitors: Array, time_us: Array, place: Sequence[Array], is_view: Array, ordered: int = 0
+) -> Order:
     """Return the order of these rows.
 
     `visitors`: hashes. `place`: the partitions and offsets, which order hits of the same time.
+    `ordered`: the number of rows at the begin that are already in order.
     """
-    rows = np.lexsort((*reversed(place), time_us, visitors)).astype(np.uint32)
+    rows = merged_order((visitors, time_us, *place), ordered)
     visitors, time_us, is_view = visitors[rows], time_us[rows], is_view[rows]
     count = len(rows)
     is_own = visitors == NO_VISITOR

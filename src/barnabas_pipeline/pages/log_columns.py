@@ -20,6 +20,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from barnabas.console.problem import WebProblem
 from barnabas_pipeline.logs.schemas import ENTRIES
 from barnabas_pipeline.pages.filters import MISSING, Filters, Period
+from barnabas_pipeline.pages.merged_order import merged_order
 
 Numbers = npt.NDArray[Any]
 
@@ -68,6 +69,8 @@ class LogColumns(NamedTuple):
     unit: Numbers
     row: Numbers
     units: list[Unit]
+    paths: frozenset[str] = frozenset()
+    """The files that have been read."""
 
     @property
     def bytes(self) -> int:
@@ -167,20 +170,29 @@ def take(numbers: Numbers, rows: Numbers) -> Numbers:
     return numbers[rows]
 
 
-def read_columns(dataset: Any, mask: Callable[[str], str]) -> LogColumns:
+def read_columns(
+    dataset: Any, mask: Callable[[str], str], before: LogColumns | None = None
+) -> LogColumns:
     """Read the columns of the table `entries`, of which `dataset` may be None.
 
-    `mask`: a function that is applied to the labels of hosts and files.
+    `mask`: a function that is applied to the labels of hosts and files. `before`: the columns of an
+    earlier version of the table, whose rows are not read again.
     """
+    fragments = [] if dataset is None else list(dataset.get_fragments())
+    paths = frozenset(each.path for each in fragments)
+    if before is not None and not before.paths <= paths:
+        before = None  # such as after a compaction
     units = [
         Unit(fragment.subset(row_group_ids=[group.id]), group.num_rows)
-        for fragment in (() if dataset is None else dataset.get_fragments())
+        for fragment in fragments
+        if before is None or fragment.path not in before.paths
         for group in fragment.row_groups
     ]
-    reading = _Reading(units)
-    for number in range(len(units)):
+    known = [] if before is None else before.units
+    reading = _Reading([*known, *units], before)
+    for number in range(len(known), len(known) + len(units)):
         reading.read(number)
-    found = reading.finish(mask)
+    found = reading.finish(mask)._replace(paths=paths)
     pa.default_memory_pool().release_unused()
     return found
 
@@ -192,14 +204,28 @@ class _Reading:
     memory. Their types become wider when larger numbers need it.
     """
 
-    def __init__(self, units: list[Unit]) -> None:
+    def __init__(self, units: list[Unit], before: LogColumns | None) -> None:
         self._codes: dict[str, dict[str | None, int]] = {name: {None: 0} for name in _TEXTS}
         self._units = units
-        self._end = 0
+        self._ordered = 0 if before is None else len(before.time_us)
+        self._end = self._ordered
         total = sum(each.rows for each in units)
         self._time_us = np.zeros(total, np.int64)
         names = (*_TEXTS, *_PLACE, "unit", "row")
         self._columns: dict[str, Numbers] = {name: np.zeros(total, np.uint8) for name in names}
+        if before is not None:
+            self._keep(before)
+
+    def _keep(self, before: LogColumns) -> None:
+        own = slice(0, self._ordered)
+        self._time_us[own] = before.time_us
+        for name, column in before.texts.items():
+            self._codes[name] = {value: number for number, value in enumerate(column.values)}
+            self._put(name, own, column.codes)
+        for name, numbers in before.place.items():
+            self._put(name, own, numbers)
+        self._put("unit", own, before.unit)
+        self._put("row", own, before.row)
 
     def read(self, number: int) -> None:
         """Read a unit."""
@@ -237,7 +263,7 @@ class _Reading:
         time_us, columns = self._time_us, self._columns
         columns["topic"] = self._in_order(columns["topic"])
         keys = [columns[name] for name in ("item", "offset", "partition", "topic")]
-        order = np.lexsort((*keys, time_us)).astype(np.uint32)
+        order = merged_order((time_us, *keys[::-1]), self._ordered)
         time_us = time_us[order]
         for name in columns:
             columns[name] = columns[name][order]

@@ -23,6 +23,7 @@ from barnabas_pipeline.pages.log_figures import LogFigures, Selected
 from barnabas_pipeline.pages.log_links import concerns, period_pairs
 from barnabas_pipeline.pages.log_rows import LogRows
 from barnabas_pipeline.pages.log_timeline import errors_before, span_of, timeline
+from barnabas_pipeline.pages.model import Model
 from barnabas_pipeline.pages.shapes import (
     Answer,
     Card,
@@ -66,13 +67,17 @@ _WITH_NUMBERS: Final = ("entries", "templates", "failed_logins", "break_ins")
 _OF_LOGINS: Final = ("failed_logins", "break_ins")
 
 
-def read_log_model(snapshot: View, batch: int, *, show_addresses: bool) -> LogModel:
+def read_log_model(
+    snapshot: View, batch: int, before: Model | None = None, *, show_addresses: bool
+) -> LogModel:
     """Read the tables of system logs.
 
-    `show_addresses`: show full network addresses instead of only their networks.
+    `before`: the model of an earlier batch, whose entries are not read again. `show_addresses`:
+    show full network addresses instead of only their networks.
     """
     mask = str if show_addresses else mask_addresses
-    columns = read_columns(snapshot.dataset("entries"), mask)
+    known = before.columns if isinstance(before, LogModel) else None
+    columns = read_columns(snapshot.dataset("entries"), mask, known)
     figures = LogFigures(columns, snapshot, show_addresses=show_addresses)
     return LogModel(columns, figures, batch)
 

@@ -24,12 +24,27 @@ class TableRows:
         """
         self._schema = schema
         self._files = [] if dataset is None else list(dataset.get_fragments())
+        self._known = 0
         self._groups: list[tuple[Any, int]] | None = None
         self._begins = np.zeros(1, dtype=np.int64)
 
+    def after(self, before: TableRows) -> TableRows | None:
+        """Return the rows with those of an earlier version of the table first, numbered as there.
+
+        Return None if the table no longer contains all files of that version, such as after a
+        compaction.
+        """
+        files = {file.path: file for file in self._files}
+        if any(files.pop(file.path, None) is None for file in before._files):
+            return None
+        found = TableRows(None, self._schema)
+        found._files = [*before._files, *files.values()]
+        found._known = len(before._files)
+        return found
+
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield these columns of all rows, in order."""
-        for file in self._files:
+        """Yield these columns of all rows, in order, without those of an earlier version."""
+        for file in self._files[self._known :]:
             yield from file.to_batches(
                 schema=self._schema, columns=list(columns), batch_readahead=1, fragment_readahead=1
             )
@@ -54,7 +69,12 @@ class TableRows:
             file, group = groups[owner]
             chosen = numbers[owners == owner]
             part = file.subset(row_group_ids=[group])
-            table = part.to_table(schema=self._schema, columns=list(columns))
+            try:
+                table = part.to_table(schema=self._schema, columns=list(columns))
+            except (pa.ArrowException, OSError) as error:
+                if file.path in str(error):
+                    raise
+                raise pa.ArrowInvalid(f"{file.path}: {error}") from error
             yield chosen, table.take(pa.array(chosen - self._begins[owner]))
 
     def _row_groups(self) -> list[tuple[Any, int]]:

@@ -1,0 +1,36 @@
+"""Puts rows in order if most of them are in order already. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[Any]
+
+
+def merged_order(keys: Sequence[Numbers], ordered: int) -> Numbers:
+    """Return the numbers of all rows in the order of their keys, of which the first decides first.
+
+    `ordered`: the number of rows at the begin that are already in order. Of these, only those are
+    sorted whose first key is also the first key of a further row.
+    """
+    first = keys[0]
+    new = np.arange(ordered, len(first))
+    if not ordered or not len(new):
+        return (np.lexsort(keys[::-1]) if len(new) else np.arange(ordered)).astype(np.uint32)
+    old = first[:ordered]
+    firsts = np.unique(first[ordered:])
+    begins, ends = np.searchsorted(old, firsts), np.searchsorted(old, firsts, side="right")
+    # The changes at the begins and ends of ranges, which do not overlap, add up to 1 within them.
+    changes = np.zeros(ordered + 1, np.int8)
+    np.add.at(changes, begins, 1)
+    np.add.at(changes, ends, -1)
+    is_touched = np.cumsum(changes[:-1], dtype=np.int8).astype(bool)
+    touched = np.concatenate((np.flatnonzero(is_touched), new))
+    touched = touched[np.lexsort([each[touched] for each in keys[::-1]])]
+    kept = np.flatnonzero(~is_touched)
+    places = np.searchsorted(old[kept], first[touched])
+    return np.insert(kept, places, touched).astype(np.uint32)

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import uvicorn
-
+from barnabas.net.web_server import WebServer, serving, set_on_signals
 from barnabas_collector.listen_address import ListenAddress
 from barnabas_track.application import Application, Endpoint
 from barnabas_track.bounded_http import BoundedHttp
@@ -43,9 +41,7 @@ async def serve(
     or Unreachable if the topics cannot be used at the start.
     """
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    set_on_signals(stopping)
     with address.errors("events on"):
         sock = socket.create_server(
             tuple(address),
@@ -74,34 +70,8 @@ def _open_store(
 async def _serve_until(
     stopping: asyncio.Event, app: Application, sock: socket.socket, on_ready: Callable[[], None]
 ) -> None:
-    server = _Server(
-        uvicorn.Config(
-            app,
-            access_log=False,
-            http=BoundedHttp,
-            lifespan="off",
-            limit_concurrency=_MOST_CONNECTIONS,
-            log_config=None,
-            proxy_headers=False,
-            server_header=False,
-            # This must be longer than a request waits for the brokers.
-            timeout_graceful_shutdown=int(WAIT_S) + 5,
-            ws="none",
-        )
-    )
-    serving = asyncio.create_task(server.serve([sock]))
-    serving.add_done_callback(lambda _: stopping.set())
-    on_ready()
-    try:
+    # Stopping must take longer than a request waits for the brokers.
+    server = WebServer(app, BoundedHttp, _MOST_CONNECTIONS, int(WAIT_S) + 5)
+    async with serving(server, sock, stopping):
+        on_ready()
         await stopping.wait()
-    finally:
-        server.should_exit = True
-        await serving
-
-
-class _Server(uvicorn.Server):
-    """Leaves signal handling to `serve`, which closes the producer afterwards."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from barnabas.console.application import application
@@ -22,9 +20,10 @@ from barnabas.console.sign_in.admission import Lifetime
 from barnabas.console.sign_in.door import Door
 from barnabas.console.watch import ClusterWatch
 from barnabas.errors import ConfigError
+from barnabas.net.web_server import WebServer, serving, set_on_signals
 
-_MOST_CONNECTIONS: Final = 200
-_BACKLOG: Final = 128
+_MOST_CONNECTIONS: Final = 400
+_BACKLOG: Final = 256
 _STOP_S: Final = 2
 
 
@@ -116,40 +115,10 @@ async def serve_until(
     """Serve, and do the work that the application needs, until a signal arrives, `stopping` is set,
     or the work ends.
     """
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    server = _Server(
-        uvicorn.Config(
-            app,
-            access_log=False,
-            http="h11",
-            lifespan="off",
-            limit_concurrency=_MOST_CONNECTIONS,
-            log_config=None,
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=_STOP_S,
-            ws="none",
-        )
-    )
-    serving = asyncio.create_task(server.serve([sock]))
-    serving.add_done_callback(lambda _: stopping.set())
-    on_ready()
-    try:
+    set_on_signals(stopping)
+    async with serving(WebServer(app, "h11", _MOST_CONNECTIONS, _STOP_S), sock, stopping):
+        on_ready()
         await race(work, stopping.wait())
-    finally:
-        stopping.set()  # ends the streams
-        server.should_exit = True
-        await serving
-
-
-class _Server(uvicorn.Server):
-    """Leaves signal handling to `serve`, which also stops the polling."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def listen(address: Address) -> socket.socket:

@@ -60,9 +60,13 @@ class Guard:
         *,
         may_write: bool = False,
         signs_in: bool = False,
+        subject: str = "console",
     ) -> None:
-        """`names` are the host names, without ports, by which the console may be addressed."""
+        """`names` are the host names, without ports, by which the console may be addressed.
+        `subject`: what answers, as errors name it.
+        """
         self._app = app
+        self._subject = subject
         self._may_write = may_write
         self._signs_in = signs_in
         self._names = frozenset(name.casefold() for name in (*LOCAL_NAMES, *names))
@@ -95,16 +99,16 @@ class Guard:
         if not self._is_known(headers.get("host", "")):
             return WebProblem(
                 403,
-                f"this console is not {headers.get('host', '')[:100]!r}: use the address that "
-                "`barnabas console` printed, or start it with --host and this name",
+                f"this {self._subject} is not {headers.get('host', '')[:100]!r}: use the address "
+                "that the server printed, or start it with --host and this name",
             )
         if headers.get("sec-fetch-site") == "cross-site" and _is_api(scope["path"]):
-            return WebProblem(403, "a page of another site may not read this console")
+            return WebProblem(403, f"a page of another site may not read this {self._subject}")
         methods = self._methods(scope["path"])
         if scope["method"] not in methods:
             method, only = (
                 scope["method"][:20],
-                "" if self._may_write else "the console only reads; ",
+                "" if self._may_write else f"the {self._subject} only reads; ",
             )
             return WebProblem(405, f"{method}: {only}use {methods[0]}")
         size = len(scope.get("raw_path") or b"") + len(scope["query_string"])

@@ -1,4 +1,4 @@
-"""Answers the requests of the pages. Figures are computed in one worker thread."""
+"""Answers the requests of the pages. Figures are computed in one worker thread, in turn."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from barnabas_pipeline.pages.source import Source
 
 T = TypeVar("T")
 
-_MOST_WAITING: Final = 50
-"""The maximum number of requests that wait for the worker thread."""
+_MOST_WAITING: Final = 300
+"""The maximum number of requests that wait for the worker thread. A browser sends about ten."""
 
 
 class PagesApi:
@@ -41,23 +41,30 @@ class PagesApi:
         self._now = now
         self._closing = closing
         self._worker = ThreadPoolExecutor(1, "pages")
+        self._turn = asyncio.Lock()
         self._waiting = 0
+        self._is_computing = False
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a thread reads or computes something."""
+        return self._is_computing or self._source.is_reading
 
     def close(self) -> None:
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    async def site(self, _: Request) -> Response:
+    async def site(self, request: Request) -> Response:
         """Answer `/api/site`."""
 
         def of(model: Model) -> Site:
             return {**model.site, "has_now": self._now is not None}
 
-        return json_response(await self._of_model(of))
+        return json_response(await self._of_model(request, of))
 
     async def cards(self, request: Request) -> Response:
         """Answer `/api/cards`."""
         began_s = time.monotonic()
-        answer = await self._of_model(lambda model: model.answer(_filters(request, model)))
+        answer = await self._of_model(request, lambda model: model.answer(_filters(request, model)))
         took_ms = round((time.monotonic() - began_s) * 1_000, 1)
         return json_response({**answer, "took_ms": took_ms})
 
@@ -65,7 +72,7 @@ class PagesApi:
         """Answer `/api/cards/NAME`, which includes all rows of the card."""
         name, options = request.path_params["name"], _options(request)
         found = await self._of_model(
-            lambda model: model.card(name, _filters(request, model), options)
+            request, lambda model: model.card(name, _filters(request, model), options)
         )
         return json_response(found)
 
@@ -73,7 +80,7 @@ class PagesApi:
         """Answer `/api/cards/NAME.csv`."""
         name, options = request.path_params["name"], _options(request)
         card = await self._of_model(
-            lambda model: model.card(name, _filters(request, model), options)
+            request, lambda model: model.card(name, _filters(request, model), options)
         )
         titles: list[Cell] = [column["label"] for column in card["columns"]]
         lines = [titles, *(row["cells"] for row in card["rows"])]
@@ -82,7 +89,9 @@ class PagesApi:
     async def rows(self, request: Request) -> Response:
         """Answer `/api/rows`."""
         options = _options(request)
-        found = await self._of_model(lambda model: model.rows(_filters(request, model), options))
+        found = await self._of_model(
+            request, lambda model: model.rows(_filters(request, model), options)
+        )
         return json_response(found)
 
     async def rows_file(self, request: Request) -> Response:
@@ -94,7 +103,7 @@ class PagesApi:
             # An error of the tables has to be raised before the response begins.
             return chain([*islice(rows, 2)], rows)
 
-        return _csv_response(map(_csv_line, await self._of_model(begun)), "rows")
+        return _csv_response(map(_csv_line, await self._of_model(request, begun)), "rows")
 
     async def now(self, request: Request) -> ASGIApp:
         """Answer `/api/now/stream`."""
@@ -104,13 +113,20 @@ class PagesApi:
             )
         return EventStream(_sent(self._now), self._closing)
 
-    async def _of_model(self, compute: Callable[[Model], T]) -> T:
+    async def _of_model(self, request: Request, compute: Callable[[Model], T]) -> T:
         if self._waiting >= _MOST_WAITING:
             raise WebProblem(503, "too many requests are waiting: try again later")
         self._waiting += 1
         try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._worker, lambda: compute(self._source.model()))
+            await request.body()  # after it, a request can be seen to be given up
+            async with self._turn:
+                if self._closing.is_set():
+                    raise WebProblem(503, "the server is stopping")
+                # A browser gives up a request when another filter is chosen.
+                if await request.is_disconnected():
+                    raise WebProblem(503, "nobody waits for this any longer")
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._worker, self._computed, compute)
         except (ArrowException, OSError) as error:
             raise WebProblem(
                 502,
@@ -119,6 +135,13 @@ class PagesApi:
             ) from error
         finally:
             self._waiting -= 1
+
+    def _computed(self, compute: Callable[[Model], T]) -> T:
+        self._is_computing = True
+        try:
+            return compute(self._source.model())
+        finally:
+            self._is_computing = False
 
 
 async def _sent(now: NowFeed) -> AsyncGenerator[Sent | None, None]:

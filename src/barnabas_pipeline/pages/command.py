@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +119,12 @@ def serve(
         cluster = Cluster(servers, client_options(), topic or TOPICS[source.kind])
     elif topic is not None:
         raise click.UsageError("--topic needs --bootstrap-server")
-    run_client(serve_pages(source, cluster, Address(host, given["port"]), _report), None)
+    address = Address(host, given["port"])
+    if run_client(serve_pages(source, cluster, address, _report), None):
+        # Python would wait for the thread, which may need seconds for the answer to a request.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _report(url: str) -> None:

@@ -32,18 +32,18 @@ _STATIC: Final = Path(__file__).parent / "static"
 
 async def serve(
     source: Source, cluster: Cluster | None, address: Address, on_ready: Callable[[str], None]
-) -> None:
+) -> bool:
     """Serve until SIGINT or SIGTERM. `on_ready` is called with the URL.
 
-    Without a cluster, there is no live view. Raises ConfigError if the server cannot listen on the
-    address.
+    Return True if a thread is still busy with a request for which nobody waits any longer. Without
+    a cluster, there is no live view. Raises ConfigError if the server cannot listen on the address.
     """
     stopping = asyncio.Event()
     now = None if cluster is None else NowFeed(source.kind, cluster)
     api = PagesApi(source, now, stopping)
     host = address.host
     with contextlib.closing(listen(address)) as sock, contextlib.closing(api):
-        app = Guard(application(api), names_of(host))
+        app = Guard(application(api), names_of(host), subject="page")
         try:
             # Nothing has to be done beside serving.
             work = stopping.wait()
@@ -51,6 +51,7 @@ async def serve(
         finally:
             if now is not None:
                 await now.close()
+    return api.is_busy
 
 
 def application(api: PagesApi) -> ASGIApp:

@@ -60,7 +60,7 @@ class Source:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a batch is being read."""
+        """True while a batch is being read."""
         return self._reading is not None and not self._reading.done()
 
     def model(self) -> Model:

@@ -121,11 +121,11 @@ class ZooKeeperProcess(KeeperProcess):
         command = [
             str(self._java),
             *_FAST_START,
-            *self._java_options,
             f"-Dzookeeper.log.dir={self.directory}",
             "-Dzookeeper.root.logger=INFO,CONSOLE",
             # Killed or not, the page cache is whole: no need to wait for the disk.
             "-Dzookeeper.forceSync=no",
+            *self._java_options,  # of two values for one option, Java takes the later
             *("-cp", self._class_path, _MAIN, str(config)),
         ]
         with self.log.open("ab") as log:

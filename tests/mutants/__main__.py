@@ -22,7 +22,7 @@ from tests.mutants.mutation import Mutation
 
 _TIMEOUT_S = 300
 _PASSED, _FAILED = 0, 1  # pytest's exit codes
-_COPIED = ("src", "tests", "pyproject.toml")
+_COPIED = ("src", "simulation", "tests", "pyproject.toml")
 
 
 class Copy:

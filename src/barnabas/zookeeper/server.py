@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 
 from barnabas.clock import SystemClock
-from barnabas.errors import BarnabasError, CorruptData
+from barnabas.errors import BarnabasError
 from barnabas.net.loop import new_event_loop
 from barnabas.zookeeper.connection import ClientConnection
 from barnabas.zookeeper.journal import Journal
@@ -24,7 +24,7 @@ from barnabas.zookeeper.jute import ConnectRequest, long_bytes
 from barnabas.zookeeper.processor import Processor
 from barnabas.zookeeper.sessions import PASSWORD_BYTES, Sessions
 from barnabas.zookeeper.settings import ZooKeeperSettings
-from barnabas.zookeeper.transactions import replay, restore, snapshot_bytes
+from barnabas.zookeeper.transactions import snapshot_bytes
 from barnabas.zookeeper.tree import Tree
 from barnabas.zookeeper.words import Figures, answer
 
@@ -55,11 +55,10 @@ class ZooKeeperServer:
         self._journal = Journal(settings.data_dir)
         sessions = Sessions(settings.min_timeout_ms, settings.max_timeout_ms)
         tree = Tree()
-        self._load(tree, sessions)
+        self._journal.load(tree, sessions)
         self.processor = Processor(tree, sessions)
         self.synced_zxid = tree.zxid
-        self._snapshot_size = len(self._journal.snapshot or b"")
-        self._journal.snapshot, self._journal.batches = None, []
+        self._snapshot_size = self._journal.snapshot_size
         self.holding: dict[ClientConnection, None] = {}
         """The connections with frames that wait for the disk."""
         self.received = self.sent = 0
@@ -100,8 +99,9 @@ class ZooKeeperServer:
             self._listener.close()
         for connection in list(self._connections):
             connection.abort()
-        await self._is_idle.wait()
-        self._journal.close()
+        while not self._is_idle.is_set():  # one batch may follow another
+            await self._is_idle.wait()
+        self._journal.stop()
 
     # ---- what connections call ----
 
@@ -148,19 +148,6 @@ class ZooKeeperServer:
         self._latencies = [count + 1, total + seconds, least, max(most, seconds)]
 
     # ---- the disk ----
-
-    def _load(self, tree: Tree, sessions: Sessions) -> None:
-        journal = self._journal
-        try:
-            if journal.snapshot is not None:
-                restore(journal.snapshot, tree, sessions)
-            for batch in journal.batches:
-                replay(batch, tree, sessions)
-            if tree.zxid < journal.sealed_zxid:
-                raise CorruptData(f"the transactions up to {journal.sealed_zxid} are missing")
-        except CorruptData as error:
-            journal.close()
-            raise journal.damage(str(error)) from None
 
     def _sync_if_needed(self) -> None:
         has_failed = self.failure is not None and self.failure.done()

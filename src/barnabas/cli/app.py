@@ -33,6 +33,7 @@ _COMMANDS = {
     "elect-leaders": "Elect the preferred replicas of partitions, or any live ones.",
     "reassign": "Move partitions to other brokers.",
     "migrate": "Replace Kafka's brokers by ours one at a time, or the reverse.",
+    "copy": "Copy topics, group offsets and access rules from another cluster.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
     "collect": "Send the lines of log files to a topic, each line once.",

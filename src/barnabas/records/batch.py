@@ -252,10 +252,15 @@ def seal(header: BatchHeader, records: Buffer) -> bytes:
     """Return the whole batch, which consists of the header, with its length and checksum, and the
     records.
     """
+    return b"".join((sealed_header(header, records), records))
+
+
+def sealed_header(header: BatchHeader, records: Buffer) -> bytes:
+    """Return the encoded header of a batch with these records, with its length and checksum."""
     sized = header._replace(
         batch_length=HEADER_BYTES - LOG_OVERHEAD_BYTES + len(records), magic=2, crc=0
     )
     raw = bytearray(_HEADER.pack(*sized))
     crc = crc32c(records, crc32c(memoryview(raw)[CHECKED_FROM:]))
     _UINT32.pack_into(raw, _CRC_AT, crc)
-    return b"".join((raw, records))
+    return bytes(raw)

@@ -174,7 +174,7 @@ class Chunk:
         damaged record.
         """
         try:
-            for position, header in self._visible_batches(check_crcs):
+            for position, header in self.visible_batches(check_crcs):
                 self.epoch = header.partition_leader_epoch
                 found: list[ConsumerRecord] = []
                 try:
@@ -220,8 +220,11 @@ class Chunk:
             topic, partition, offset, timestamp_ms, timestamp_type, key, value, headers
         )
 
-    def _visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield the batches that the user may see, omitting markers and aborted records."""
+    def visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield the position and the header of each batch that the user may see.
+
+        Markers and aborted records are omitted. Raises CorruptData.
+        """
         # The broker lists aborted transactions by first offset. Skip a producer's batches from that
         # offset until the abort marker; its later transactions are unaffected.
         ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)

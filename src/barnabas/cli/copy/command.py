@@ -1,4 +1,4 @@
-"""Implements `barnabas copy`, which copies a cluster through Kafka's protocol (MX-5)."""
+"""Implements `barnabas copy`, which copies a cluster through Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -53,17 +53,12 @@ def _sides(command: F) -> F:
     servers: dict[str, Any] = {"metavar": "HOST:PORT[,...]", "required": True}
     config: dict[str, Any] = {"metavar": "FILE", "type": click.Path(exists=True, dir_okay=False)}
 
-    def call(
-        source: str,
-        target: str,
-        source_config: str | None,
-        target_config: str | None,
-        topics: Sequence[str],
-        groups: Sequence[str],
-        **others: Any,
-    ) -> Any:
-        files = (source_config, target_config)
-        return command(choice=Choice((source, target), files, topics, groups), **others)
+    def call(**options: Any) -> Any:
+        take = options.pop
+        addresses = (take("source"), take("target"))
+        files = (take("source_config"), take("target_config"))
+        choice = Choice(addresses, files, take("topics"), take("groups"))
+        return command(choice=choice, **options)
 
     call.__name__, call.__doc__ = command.__name__, command.__doc__
     if params := getattr(command, "__click_params__", None):

@@ -1,4 +1,4 @@
-"""Copies the records of partitions exactly once, and can be killed at any time (MX-5).
+"""Copies the records of partitions exactly once, and can be killed at any time.
 
 A transaction of the target contains the records and the progress. An attempt begins by fencing
 earlier writers and reading the committed progress, so it never matters how the last attempt ended.

@@ -22,7 +22,7 @@ def directory_findings(directory: Path) -> Iterator[Finding]:
             True,
             where,
             "Kafka formatted it for KRaft, which keeps the metadata in a log of its own",
-            'copy the records instead (see "From a cluster with KRaft" in docs/coming-from-kafka)',
+            "copy its topics with `barnabas copy` instead (see docs/coming-from-kafka)",
         )
         return
     if (directory / "remote-log-index-cache").is_dir():

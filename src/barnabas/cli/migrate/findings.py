@@ -68,7 +68,7 @@ def _of_broker(broker: BrokerFacts) -> Iterator[Finding]:
             True,
             where,
             "it belongs to a KRaft cluster, which has no ZooKeeper",
-            'copy the records instead (see "From a cluster with KRaft" in docs/coming-from-kafka)',
+            "copy its topics with `barnabas copy` instead (see docs/coming-from-kafka)",
         )
         return
     yield from _of_protocol(broker, where)

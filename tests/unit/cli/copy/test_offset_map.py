@@ -25,7 +25,6 @@ def pairs(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def test_both_ways_lead_to_the_first_record_at_or_after_an_offset(
     gaps: list[tuple[int, int]],
 ) -> None:
-    """MX-5"""
     copied = OffsetMap(Run(source, target, 1) for source, target in pairs(gaps))
     ends = (0, 0) if not gaps else tuple(end + 1 for end in pairs(gaps)[-1])
     for offset in range(ends[0] + 2):
@@ -65,7 +64,6 @@ def test_runs_that_go_back_are_refused() -> None:
 
 @given(GAPS, st.integers(0, 5))
 def test_the_progress_is_read_as_it_was_written(gaps: list[tuple[int, int]], more: int) -> None:
-    """MX-5"""
 
     name = TopicPartition("a-topic-1", 2)
     written = OffsetMap(Run(source, target, 1) for source, target in pairs(gaps))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ Kept = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ..
 
 
 def batch(
-    base_offset: int, count: int, codec: int = 0, value: bytes = b"v" * 9, **more: int
+    base_offset: int, count: int, codec: int = 0, value: bytes = b"v" * 9, **more: Any
 ) -> bytes:
     builder = BatchBuilder(codec, **more)
     for number in range(count):
@@ -37,9 +39,11 @@ def batch(
 
 def sealed(chunk: Chunk) -> tuple[list[bytes], list[int]]:
     """The batches as they are sent, and the offsets of their records in the source."""
-    batches, offsets = [], []
+    batches: list[bytes] = []
+    offsets: list[int] = []
     for draft in drafts_of(chunk):
-        batches.append(b"".join(draft.seal(7, 3, len(offsets))))
+        parts = cast(list[bytes], draft.seal(7, 3, len(offsets)))
+        batches.append(b"".join(map(bytes, parts)))
         assert draft.size_bytes == len(batches[-1])
         offsets += draft.offsets
     return batches, offsets
@@ -80,7 +84,6 @@ def check(chunk: Chunk) -> list[bytes]:
 
 @pytest.mark.parametrize("codec", range(5))
 def test_the_records_of_a_large_batch_are_sent_as_they_are(codec: int) -> None:
-    """MX-5"""
     value = bytes(range(256)) * 4
     original = batch(10, 200, codec, value, producer_id=5, producer_epoch=1, base_sequence=9)
     (copied,) = check(chunk_of(original))
@@ -107,7 +110,7 @@ def test_a_joined_batch_stays_small_enough() -> None:
 
 
 def test_compacted_batches_are_encoded_anew() -> None:
-    """MX-5: a broker refuses produced batches with gaps."""
+    """A broker refuses produced batches with gaps."""
     original = batch(10, 5)
     header = read_header(original)._replace(last_offset_delta=9)
     check(chunk_of(seal(header, original[HEADER_BYTES:])))
@@ -134,8 +137,7 @@ def test_records_before_the_position_are_left_out() -> None:
 
 
 def test_markers_and_aborted_records_are_left_out() -> None:
-    """MX-5"""
-    mine: dict[str, int] = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
+    mine: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
     marker = build_marker(Marker(3, 0, ABORT, 0), 5, 0)
     chunk = chunk_of(batch(0, 3, **mine), marker, batch(4, 2), aborted=(AbortedTransaction(5, 0),))
     check(chunk)
@@ -152,7 +154,6 @@ def test_markers_and_aborted_records_are_left_out() -> None:
 def test_whatever_the_batches_the_records_are_the_same(
     shapes: list[tuple[int, int, int, int]],
 ) -> None:
-    """MX-5"""
     batches, offset = [], 0
     for count, codec, gap, size in shapes:
         batches.append(batch(offset, count, codec, b"v" * size))

@@ -23,9 +23,11 @@ from barnabas.zookeeper.jute import (
     string_bytes,
     strings_bytes,
 )
+from barnabas.zookeeper.tree import MOST_TTL_MS
 from tests.kit.clients.zookeeper_wire import (
     WireSession,
     create_body,
+    create_ttl_body,
     multi_body,
     path_body,
     set_acl_body,
@@ -39,6 +41,8 @@ from tests.kit.processes.zookeeper_process import ZooKeeperProcess
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 
 TICK_MS = 3000
+HOUR_MS = 3_600_000
+TYPES = "extendedTypesEnabled=true"
 NAMES = ("one", "two")
 
 _IDENTITY = digest_identity(b"user:secret")
@@ -73,7 +77,10 @@ paths = (
 versions = st.sampled_from([-1, -1, -1, 0, 1, 2])
 data = st.sampled_from([None, b"", b"x", b"longer"])
 acls = st.sampled_from(ACLS)
-flags = st.sampled_from([0, 0, 0, 1, 2, 3, 4, 7, -1])
+flags = st.sampled_from([0, 0, 0, 1, 2, 3, 4, 5, 7, -1])
+ttl_flags = st.sampled_from([5, 5, 6, 0, 4, 7])
+# No node lives so short that it could end during an example.
+ttls = st.sampled_from([HOUR_MS, HOUR_MS, MOST_TTL_MS, MOST_TTL_MS + 1, 0, -1])
 booleans = st.booleans()
 
 creations = st.tuples(
@@ -87,6 +94,9 @@ creations = st.tuples(
 # Clients send this type with this flag only.
 creations |= st.tuples(
     st.just(Op.CREATE_CONTAINER), st.just("create"), paths, data, acls, st.just(4)
+)
+creations |= st.tuples(
+    st.just(Op.CREATE_TTL), st.just("create_ttl"), paths, data, acls, ttl_flags, ttls
 )
 deletions = st.tuples(st.just(Op.DELETE), st.just("version"), paths, versions)
 sets = st.tuples(st.just(Op.SET_DATA), st.just("set"), paths, data, versions)
@@ -136,8 +146,8 @@ programs = st.lists(st.tuples(st.sampled_from(NAMES), requests), min_size=1, max
 @pytest.fixture(scope="module")
 def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
     """Of a real server, and of ours."""
-    real = ZooKeeperProcess(tmp_path_factory.mktemp("real"), tick_ms=TICK_MS)
-    own = OwnZooKeeperProcess(tmp_path_factory.mktemp("own"), tick_ms=TICK_MS)
+    real = ZooKeeperProcess(tmp_path_factory.mktemp("real"), tick_ms=TICK_MS, config=TYPES)
+    own = OwnZooKeeperProcess(tmp_path_factory.mktemp("own"), tick_ms=TICK_MS, config=TYPES)
     try:
         real.start()
         own.start()
@@ -161,6 +171,7 @@ def body_of(root: str, request: tuple) -> tuple[int, bytes]:  # type: ignore[typ
     path = root + rest[0]
     bodies = {
         "create": create_body,
+        "create_ttl": create_ttl_body,
         "version": path_body,
         "path": path_body,
         "set": set_data_body,

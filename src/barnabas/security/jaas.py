@@ -32,7 +32,7 @@ _TOKEN: Final = re.compile(
     r"""\s+ | //[^\n]* | \#[^\n]* | /\*.*?\*/        # ignored
       | (?P<quoted> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )
       | (?P<word> [\w.$-]+ )
-      | (?P<sign> [=;] )""",
+      | (?P<sign> [=;{}] )""",
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b"})
@@ -105,6 +105,37 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     return LoginModule(name, MappingProxyType(options))
 
 
+def parse_section(setting: str, text: str, section: str) -> list[LoginModule]:
+    """Parse a file of Java's format, and return the modules in the named section.
+
+    Their names are not checked. Raises ConfigError if the syntax is invalid, or if the section is
+    missing.
+    """
+    if len(text) > _MOST_CHARACTERS:
+        raise ConfigError(f"{setting}: longer than {_MOST_CHARACTERS} characters")
+    tokens = _tokens(setting, text)
+    found: dict[str, list[LoginModule]] = {}
+    at = 0
+    while at < len(tokens):
+        name = tokens[at][1]
+        if tokens[at][0] == "sign" or tokens[at + 1 : at + 2] != [("sign", "{")]:
+            raise _malformed_file(setting)
+        at += 2
+        modules = found.setdefault(name, [])
+        while at < len(tokens) and tokens[at] != ("sign", "}"):
+            if len(tokens) < at + 2 or "sign" in (tokens[at][0], tokens[at + 1][0]):
+                raise _malformed_file(setting)
+            options, end = _options(setting, tokens, at + 2)
+            modules.append(LoginModule(tokens[at][1], MappingProxyType(options)))
+            at = end
+        if tokens[at : at + 2] != [("sign", "}"), ("sign", ";")]:
+            raise _malformed_file(setting)
+        at += 2
+    if section not in found:
+        raise ConfigError(f"{setting}: the file has no section {section}")
+    return found[section]
+
+
 def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
     """Raise ConfigError if the module is meant for another mechanism."""
     if mechanism not in module.mechanisms:
@@ -156,6 +187,13 @@ def _named(name: str) -> str:
     returned, because it may be a secret.
     """
     return name if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name) else "of that name"
+
+
+def _malformed_file(setting: str) -> ConfigError:
+    return ConfigError(
+        f"{setting}: the file is malformed; the format of a section is "
+        'NAME { MODULE required name="value" ... ; }; (including both semicolons)'
+    )
 
 
 def _malformed(setting: str, reason: str) -> ConfigError:

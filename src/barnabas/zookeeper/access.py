@@ -14,9 +14,14 @@ from barnabas.zookeeper.jute import Acl
 Identity = tuple[str, str]
 """The scheme and the id."""
 
+SUPER: Identity = ("super", "")
+"""May do everything."""
+
 _ANYONE = ("world", "anyone")
 # These identities prove who the client is; an address does not.
 _AUTHENTICATED = ("digest", "sasl")
+# In ZooKeeper, this user has the permissions of all others.
+_SASL_SUPER = ("sasl", "super")
 
 
 def digest_identity(auth: bytes) -> Identity | None:
@@ -31,14 +36,14 @@ def digest_identity(auth: bytes) -> Identity | None:
     return ("digest", f"{user.decode(errors='replace')}:{hashed}")
 
 
-def check(acl: Sequence[Acl], perm: int, identities: Iterable[Identity]) -> None:
+def check(acl: Sequence[Acl], perm: int, identities: Sequence[Identity]) -> None:
     """Raise Refusal unless the ACL grants one of the permissions to one of the identities."""
     if not is_permitted(acl, perm, identities):
         raise Refusal(Code.NO_AUTH)
 
 
-def is_permitted(acl: Sequence[Acl], perm: int, identities: Iterable[Identity]) -> bool:
-    if not acl:
+def is_permitted(acl: Sequence[Acl], perm: int, identities: Sequence[Identity]) -> bool:
+    if not acl or SUPER in identities:
         return True
     for each in acl:
         if not each.perms & perm:
@@ -79,13 +84,15 @@ def without_hashes(acl: Iterable[Acl]) -> tuple[Acl, ...]:
     )
 
 
-def may_change_acl(acl: Sequence[Acl], identities: Iterable[Identity]) -> bool:
+def may_change_acl(acl: Sequence[Acl], identities: Sequence[Identity]) -> bool:
     return is_permitted(acl, Perm.ADMIN, identities)
 
 
 def _matches(scheme: str, id_: str, entry: Acl) -> bool:
     if scheme != entry.scheme:
         return False
+    if (scheme, id_) == _SASL_SUPER:
+        return True
     if scheme != "ip" or "/" not in entry.id:
         return id_ == entry.id
     from ipaddress import ip_address, ip_network

@@ -21,11 +21,25 @@ from barnabas.zookeeper.jute import (
     string_bytes,
 )
 from barnabas.zookeeper.paths import check_parent, check_path
-from barnabas.zookeeper.tree import CONTAINER_OWNER, RESERVED, Effect, Node, Transaction, Tree
+from barnabas.zookeeper.tree import (
+    CONTAINER_OWNER,
+    MOST_TTL_MS,
+    RESERVED,
+    Effect,
+    Node,
+    Transaction,
+    Tree,
+    ttl_owner,
+)
 
 _ANY_VERSION = -1
 _EPHEMERAL = (Flag.EPHEMERAL, Flag.EPHEMERAL_SEQUENTIAL)
-_SEQUENTIAL = (Flag.PERSISTENT_SEQUENTIAL, Flag.EPHEMERAL_SEQUENTIAL)
+_TTL = (Flag.PERSISTENT_WITH_TTL, Flag.PERSISTENT_SEQUENTIAL_WITH_TTL)
+_SEQUENTIAL = (
+    Flag.PERSISTENT_SEQUENTIAL,
+    Flag.EPHEMERAL_SEQUENTIAL,
+    Flag.PERSISTENT_SEQUENTIAL_WITH_TTL,
+)
 _LAST_HEADER = int_bytes(-1) + b"\1" + int_bytes(-1)
 _LEAST_OPERATION_BYTES = 9
 
@@ -48,6 +62,7 @@ class Change(NamedTuple):
     acl: Sequence[Acl] = ()
     flags: int = 0
     version: int = _ANY_VERSION
+    ttl_ms: int = -1
 
 
 def read_change(op: int, reader: JuteReader) -> Change:
@@ -55,9 +70,8 @@ def read_change(op: int, reader: JuteReader) -> Change:
     path = reader.string()
     if op in CREATIONS:
         data, acl, flags = reader.buffer(), reader.acls(), reader.i32()
-        if op == Op.CREATE_TTL:
-            reader.i64()
-        return Change(op, path, data, acl, flags)
+        ttl_ms = reader.i64() if op == Op.CREATE_TTL else -1
+        return Change(op, path, data, acl, flags, ttl_ms=ttl_ms)
     if op == Op.SET_DATA:
         data = reader.buffer()
         return Change(op, path, data, version=reader.i32())
@@ -73,7 +87,11 @@ def read_changes(reader: JuteReader) -> list[Change]:
     while (op := next_operation(reader)) is not None:
         if op not in (*CREATIONS, Op.DELETE, Op.SET_DATA, Op.CHECK):
             raise CorruptData(f"a multi contains an operation of type {op}")
-        changes.append(read_change(op, reader))
+        change = read_change(op, reader)
+        if op == Op.CREATE_TTL and change.flags not in _TTL:
+            # ZooKeeper ignores the time in this case, but only in a multi.
+            change = change._replace(op=Op.CREATE, ttl_ms=-1)
+        changes.append(change)
     return changes
 
 
@@ -132,12 +150,7 @@ def _create(
     tree: Tree, transaction: Transaction, change: Change, caller: Caller
 ) -> tuple[int, bytes]:
     flags, path = change.flags, change.path
-    if change.op == Op.CREATE_TTL or flags >= Flag.PERSISTENT_WITH_TTL:
-        is_known = flags <= Flag.PERSISTENT_SEQUENTIAL_WITH_TTL
-        # Like ZooKeeper, unless its extended types are enabled.
-        raise Refusal(Code.UNIMPLEMENTED if is_known else Code.BAD_ARGUMENTS)
-    if flags < 0:
-        raise Refusal(Code.BAD_ARGUMENTS)
+    _check_flags(tree, change)
     check_parent(path)
     acl = resolve(change.acl, caller.identities)
     parent = _node(tree, trees.parent_of(path))
@@ -152,11 +165,25 @@ def _create(
     owner = caller.session_id if flags in _EPHEMERAL else 0
     is_container = change.op == Op.CREATE_CONTAINER or flags == Flag.CONTAINER
     owner = CONTAINER_OWNER if is_container else owner
+    owner = ttl_owner(change.ttl_ms) if flags in _TTL else owner
     transaction.do(Effect(trees.CREATE, path, change.data, acl, owner))
     body = string_bytes(path)
     if change.op == Op.CREATE:
         return Op.CREATE, body
     return Op.CREATE2, body + stat_bytes(tree.nodes[path].stat)
+
+
+def _check_flags(tree: Tree, change: Change) -> None:
+    flags, ttl_ms = change.flags, change.ttl_ms
+    if not Flag.PERSISTENT <= flags <= Flag.PERSISTENT_SEQUENTIAL_WITH_TTL:
+        raise Refusal(Code.BAD_ARGUMENTS)
+    if flags not in _TTL:
+        if ttl_ms >= 0:
+            raise Refusal(Code.BAD_ARGUMENTS)
+    elif not tree.accepts_ttl:
+        raise Refusal(Code.UNIMPLEMENTED)
+    elif not 0 < ttl_ms <= MOST_TTL_MS:
+        raise Refusal(Code.BAD_ARGUMENTS)
 
 
 def _delete(

@@ -56,6 +56,7 @@ class Code:
     INVALID_ACL = -114
     AUTH_FAILED = -115
     NO_WATCHER = -121
+    SESSION_CLOSED_REQUIRES_LOGIN = -124
 
 
 class Perm:

@@ -21,6 +21,7 @@ from barnabas.zookeeper.sessions import Session
 from barnabas.zookeeper.words import WORD_BYTES, is_word
 
 if TYPE_CHECKING:
+    from barnabas.zookeeper.digest_md5 import DigestExchange
     from barnabas.zookeeper.server import ZooKeeperServer
 
 _log = logging.getLogger(__name__)
@@ -48,7 +49,11 @@ class ClientConnection(asyncio.Protocol):
         self._is_connected = False  # the first record has been handled
         self.session: Session | None = None
         self.identities: list[Identity] = []
+        self.exchange: DigestExchange | None = None
+        """A login that has begun."""
         self.host = ""
+        self.client_port = 0
+        self.received = self.sent = 0
         self.opened_at_s = self._loop.time()
 
     @property
@@ -65,6 +70,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername")
+        self.client_port = name[1] if name else 0
         self.host = str(name[0]).removeprefix("::ffff:") if name else ""
         self.identities.append(("ip", self.host))
         if not self._server.has_opened(self):
@@ -119,7 +125,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _handle(self, frame: bytes) -> None:
         server = self._server
-        server.received += 1
+        self.received += 1
         if not self._is_connected:
             request = connect_request(frame)
             if request.last_zxid > server.processor.tree.zxid:
@@ -135,6 +141,7 @@ class ClientConnection(asyncio.Protocol):
             raise CorruptData(f"the client has more than {_MOST_WATCHES} watches")
 
     def _answer_word(self, word: bytes) -> None:
+        self.received += 1
         self._is_connected = True
         self._received.clear()
         self._ready.append(self._server.word_answer(word).encode())
@@ -186,7 +193,7 @@ class ClientConnection(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         if self._ready:
-            self._server.sent += len(self._ready)
+            self.sent += len(self._ready)
             transport.write(b"".join(self._ready))
             self._ready.clear()
             if transport.get_write_buffer_size() > _MOST_UNREAD_BYTES:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from barnabas.zookeeper import tree as trees
-from barnabas.zookeeper.access import Identity, digest_identity
 from barnabas.zookeeper.changes import (
     CREATIONS,
     Caller,
@@ -23,7 +22,14 @@ from barnabas.zookeeper.changes import (
     read_changes,
 )
 from barnabas.zookeeper.codes import Code, Event, Op, Refusal
-from barnabas.zookeeper.jute import ConnectRequest, JuteReader, connect_frame, reply_frame
+from barnabas.zookeeper.jute import (
+    ConnectRequest,
+    JuteReader,
+    buffer_bytes,
+    connect_frame,
+    reply_frame,
+)
+from barnabas.zookeeper.login import NO_LOGIN, Candidate, Login
 from barnabas.zookeeper.reads import Reading, Reads
 from barnabas.zookeeper.sessions import PASSWORD_BYTES, Session, Sessions
 from barnabas.zookeeper.transactions import transaction_bytes
@@ -31,6 +37,7 @@ from barnabas.zookeeper.tree import Effect, Transaction, Tree
 from barnabas.zookeeper.watches import Watcher, Watches
 
 _CHANGES = (*CREATIONS, Op.DELETE, Op.SET_DATA, Op.SET_ACL, Op.CHECK)
+_BEFORE_LOGIN = (Op.AUTH, Op.SASL)
 _EVENTS = {
     trees.CREATE: (Event.CREATED, True),
     trees.DELETE: (Event.DELETED, True),
@@ -38,11 +45,13 @@ _EVENTS = {
 }
 
 
-class Peer(Watcher, Protocol):
+_CLOSING = (Code.AUTH_FAILED, Code.SESSION_CLOSED_REQUIRES_LOGIN)
+
+
+class Peer(Watcher, Candidate, Protocol):
     """A client's connection."""
 
     session: Session | None
-    identities: list[Identity]
 
     def send(self, frame: bytes) -> None: ...
 
@@ -54,9 +63,10 @@ class Peer(Watcher, Protocol):
 class Processor:
     """The tree, the sessions and the watches of a server."""
 
-    __slots__ = ("_peers", "_reads", "_staged", "sessions", "tree", "watches")
+    __slots__ = ("_login", "_peers", "_reads", "_staged", "sessions", "tree", "watches")
 
-    def __init__(self, tree: Tree, sessions: Sessions) -> None:
+    def __init__(self, tree: Tree, sessions: Sessions, login: Login = NO_LOGIN) -> None:
+        self._login = login
         self.tree = tree
         self.sessions = sessions
         self.watches = Watches()
@@ -118,6 +128,8 @@ class Processor:
             return  # the session has just ended or moved
         body, code = b"", Code.OK
         try:
+            if self._login.is_required and op not in _BEFORE_LOGIN:
+                self._login.check(peer)
             if op in _CHANGES:
                 body = self._change(peer, session, op, reader, time_ms)
             elif op == Op.MULTI:
@@ -125,7 +137,9 @@ class Processor:
             elif op == Op.CLOSE_SESSION:
                 self.end_session(session.session_id, time_ms)
             elif op == Op.AUTH:
-                self._authenticate(peer, reader)
+                self._login.add_identity(peer, reader)
+            elif op == Op.SASL:
+                body = self._login.respond(peer, reader)
             elif self._reads.can_answer(op):
                 reading = Reading(peer, session.session_id, peer.identities)
                 body = self._reads.answer(op, reader, reading)
@@ -133,8 +147,9 @@ class Processor:
                 code = Code.UNIMPLEMENTED
         except Refusal as refusal:
             code = refusal.code
+            body = buffer_bytes(None) if op == Op.SASL else b""
         peer.send(reply_frame(xid, self.tree.zxid, code, body))
-        if op == Op.CLOSE_SESSION or code == Code.AUTH_FAILED:
+        if op == Op.CLOSE_SESSION or code in _CLOSING:
             peer.finish()
 
     def end_session(self, session_id: int, time_ms: int) -> None:
@@ -154,14 +169,21 @@ class Processor:
             peer.session = None
             peer.finish()
 
-    def delete_containers(self, time_ms: int) -> None:
-        """Delete the containers that have had children and are empty now."""
+    def delete_unused(self, time_ms: int) -> None:
+        """Delete empty containers that have had children, and nodes past their time to live."""
+        nodes = self.tree.nodes
         for path in list(self.tree.containers):
-            node = self.tree.nodes[path]
-            if node.creations and not node.children:
-                transaction = self.tree.begin(time_ms)
-                transaction.do(Effect(trees.DELETE, path))
-                self._commit(transaction)
+            if nodes[path].creations and not nodes[path].children:
+                self._delete(path, time_ms)
+        for path in list(self.tree.with_ttl):
+            node = nodes[path]
+            if not node.children and time_ms - node.mtime > node.ttl_ms:
+                self._delete(path, time_ms)
+
+    def _delete(self, path: str, time_ms: int) -> None:
+        transaction = self.tree.begin(time_ms)
+        transaction.do(Effect(trees.DELETE, path))
+        self._commit(transaction)
 
     def _change(
         self, peer: Peer, session: Session, op: int, reader: JuteReader, time_ms: int
@@ -180,17 +202,6 @@ class Processor:
         results = carry_out_all(self.tree, transaction, changes, caller)
         self._commit(transaction)
         return multi_body(results)
-
-    def _authenticate(self, peer: Peer, reader: JuteReader) -> None:
-        reader.i32()
-        scheme, auth = reader.string(), reader.buffer() or b""
-        if scheme == "ip":
-            return  # every connection has this identity
-        identity = digest_identity(auth) if scheme == "digest" else None
-        if identity is None:
-            raise Refusal(Code.AUTH_FAILED)
-        if identity not in peer.identities:
-            peer.identities.append(identity)
 
     def _commit(self, transaction: Transaction) -> None:
         # A transaction without effects, which only checks or has failed, takes no number.

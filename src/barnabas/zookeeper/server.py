@@ -21,6 +21,8 @@ from barnabas.net.loop import new_event_loop
 from barnabas.zookeeper.connection import ClientConnection
 from barnabas.zookeeper.journal import Journal
 from barnabas.zookeeper.jute import ConnectRequest, long_bytes
+from barnabas.zookeeper.login import Login
+from barnabas.zookeeper.looks import ServerLooks
 from barnabas.zookeeper.processor import Processor
 from barnabas.zookeeper.sessions import PASSWORD_BYTES, Sessions
 from barnabas.zookeeper.settings import ZooKeeperSettings
@@ -32,7 +34,6 @@ _log = logging.getLogger(__name__)
 
 _SNAPSHOT_AT_BYTES = 4 << 20
 _SNAPSHOT_GROWTH = 2
-_CONTAINER_CHECK_S = 60.0
 _BACKLOG = 512
 _LEAST_WAIT_S = 10.0  # for the first record of a connection
 
@@ -54,16 +55,17 @@ class ZooKeeperServer:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._journal = Journal(settings.data_dir)
         sessions = Sessions(settings.min_timeout_ms, settings.max_timeout_ms)
-        tree = Tree()
+        tree = Tree(accepts_ttl=settings.has_ttl)
         self._journal.load(tree, sessions)
-        self.processor = Processor(tree, sessions)
+        login = Login(settings.login, lambda: os.urandom(PASSWORD_BYTES).hex())
+        self.processor = Processor(tree, sessions, login)
         self.synced_zxid = tree.zxid
         self._snapshot_size = self._journal.snapshot_size
         self.holding: dict[ClientConnection, None] = {}
         """The connections with frames that wait for the disk."""
-        self.received = self.sent = 0
+        self._received = self._sent = 0  # by connections that have been closed
         self._latencies = [0.0, 0.0, 0.0, 0.0]  # count, sum, least, most, in seconds
-        self._connections: dict[ClientConnection, None] = {}
+        self.connections: dict[ClientConnection, None] = {}
         self._per_host: Counter[str] = Counter()
         self._is_idle = asyncio.Event()
         self._is_idle.set()
@@ -79,7 +81,7 @@ class ZooKeeperServer:
         loop = asyncio.get_running_loop()
         self.failure = loop.create_future()
         now_s = self._began_s = self._ticked_s = loop.time()
-        self._containers_due_s = now_s + _CONTAINER_CHECK_S
+        self._containers_due_s = now_s + self.settings.container_check_ms / 1000
         # Ids are never reused, even if the files are moved away.
         self.processor.sessions.begin_after((self._clock.wall_ms() << 16) & (1 << 56) - 1)
         self.processor.sessions.touch_all(now_s)
@@ -97,7 +99,7 @@ class ZooKeeperServer:
         """Close all connections, and write what has not been written. Sessions continue."""
         if self._listener is not None:
             self._listener.close()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.abort()
         while not self._is_idle.is_set():  # one batch may follow another
             await self._is_idle.wait()
@@ -108,7 +110,7 @@ class ZooKeeperServer:
     def has_opened(self, connection: ClientConnection) -> bool:
         """Count a new connection, and return whether it is accepted."""
         limit = self.settings.max_connections
-        self._connections[connection] = None
+        self.connections[connection] = None
         self._per_host[connection.host] += 1
         if limit and self._per_host[connection.host] > limit:
             _log.warning(
@@ -120,8 +122,10 @@ class ZooKeeperServer:
         return True
 
     def has_closed(self, connection: ClientConnection) -> None:
-        self._connections.pop(connection, None)
+        self.connections.pop(connection, None)
         self.holding.pop(connection, None)
+        self._received += connection.received
+        self._sent += connection.sent
         self._per_host[connection.host] -= 1
         if self._per_host[connection.host] <= 0:
             del self._per_host[connection.host]
@@ -140,7 +144,7 @@ class ZooKeeperServer:
         self._sync_if_needed()
 
     def word_answer(self, word: bytes) -> str:
-        return answer(word, self._figures, self.settings._replace(port=self.port))
+        return answer(word, ServerLooks(self))
 
     def count_latency(self, seconds: float) -> None:
         count, total, least, most = self._latencies
@@ -220,20 +224,22 @@ class ZooKeeperServer:
             _log.info("session 0x%x expired", session_id)
             processor.expire(session_id, time_ms)
         if now_s >= self._containers_due_s:
-            self._containers_due_s = now_s + _CONTAINER_CHECK_S
-            processor.delete_containers(time_ms)
+            self._containers_due_s = now_s + self.settings.container_check_ms / 1000
+            processor.delete_unused(time_ms)
         self._sync_if_needed()
         wait_s = max(_LEAST_WAIT_S, 2 * self._tick_s)
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             if connection.is_waiting_for_session and now_s - connection.opened_at_s > wait_s:
                 connection.abort()
         self._schedule_tick()
 
-    def _figures(self) -> Figures:
+    def figures(self) -> Figures:
         tree = self.processor.tree
         count, total, least, most = self._latencies
         return Figures(
-            *(self.received, self.sent, len(self._connections)),
+            self._received + sum(each.received for each in self.connections),
+            self._sent + sum(each.sent for each in self.connections),
+            len(self.connections),
             *(sum(each.held for each in self.holding), tree.zxid, len(tree.nodes) + 1),
             sum(len(path) + len(node.data or b"") for path, node in tree.nodes.items()),
             sum(map(len, tree.ephemerals.values())),

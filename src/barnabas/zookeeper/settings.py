@@ -9,6 +9,12 @@ from barnabas.errors import ConfigError
 from barnabas.named_tuple import NamedTuple
 
 DEFAULT_PORT = 2181
+JAAS_CONFIG = "java.security.auth.login.config"
+"""Java's system property for the file with the users, which is a setting of zoo.cfg here."""
+_SUPER_DIGEST = "DigestAuthenticationProvider.superDigest"
+_SUPER_PASSWORD = "SASLAuthenticationProvider.superPassword"
+_REQUIRE_SASL = "sessionRequireClientSASLAuth"
+_SASL_ONLY: tuple[str, ...] = ("sasl",)
 _LEAST_TICKS, _MOST_TICKS = 2, 20
 _PORT_LIMIT = 65_535
 
@@ -23,13 +29,45 @@ _INERT = frozenset(
             "snapCount",
             "admin.enableServer",
         ),
-        *("admin.serverPort", "admin.serverAddress", "standaloneEnabled", "4lw.commands.whitelist"),
+        *("admin.serverPort", "admin.serverAddress", "standaloneEnabled", "localSessionsEnabled"),
         *("reconfigEnabled", "electionAlg", "maxSessionTimeOut", "clientPortListenBacklog"),
+        *("localSessionsUpgradingEnabled", "jaasLoginRenew"),
     }
 )
 _INERT_PREFIXES = ("autopurge.", "metricsProvider.")
 _ENSEMBLE = ("server.", "group.", "weight.", "dynamicConfigFile")
-_SECURITY = ("secureClientPort", "secureClientPortAddress", "authProvider.", "ssl.")
+_TLS = ("secureClientPort", "secureClientPortAddress", "ssl.")
+_AUTH_PROVIDER = "authProvider."
+_SASL_PROVIDER = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+_LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
+_OLD_REQUIREMENT = "requireClientAuthScheme"
+
+WORDS = frozenset(
+    {
+        *("conf", "cons", "dirs", "dump", "envi", "isro", "mntr", "ruok", "srvr", "stat"),
+        *("wchc", "wchp", "wchs"),
+    }
+)
+"""The four-letter words that can be answered."""
+DEFAULT_WORDS = frozenset({"conf", "mntr", "ruok", "srvr"})
+
+
+class LoginSettings(NamedTuple):
+    """Contains who may log in, and who has to. It contains secrets."""
+
+    users: Mapping[str, str] = {}
+    """The passwords of DIGEST-MD5 by user name."""
+    required_schemes: tuple[str, ...] = ()
+    """A client needs an identity of one of these schemes. If there are none, it needs no login."""
+    super_digest: str = ""
+    """The identity `digest` that may do everything, with its hash."""
+    super_user: str = ""
+    """The user name of `sasl` that may do everything."""
+    keeps_failed: bool = False
+    """Whether a client whose login has failed stays connected."""
+
+    def __repr__(self) -> str:
+        return f"LoginSettings({len(self.users)} users, hidden)"
 
 
 class ZooKeeperSettings(NamedTuple):
@@ -43,6 +81,12 @@ class ZooKeeperSettings(NamedTuple):
     """Connections per address; 0 is unlimited."""
     min_timeout_ms: int = 2000 * _LEAST_TICKS
     max_timeout_ms: int = 2000 * _MOST_TICKS
+    words: frozenset[str] = DEFAULT_WORDS
+    has_ttl: bool = False
+    """Whether nodes with a time to live can be created."""
+    container_check_ms: int = 60_000
+    """The interval of the search for containers and nodes with a time to live to delete."""
+    login: LoginSettings = LoginSettings()
 
 
 def settings_from(
@@ -68,6 +112,10 @@ def settings_from(
         # In ZooKeeper, -1 means the default.
         tick_ms * _LEAST_TICKS if least_ms == -1 else least_ms,
         tick_ms * _MOST_TICKS if most_ms == -1 else most_ms,
+        _words(properties),
+        _is_true(properties, "extendedTypesEnabled"),
+        _number(properties, "znode.container.checkIntervalMs", 60_000, least=1),
+        _login(properties),
     )
     if not 0 <= found.port <= _PORT_LIMIT:
         raise ConfigError(f"clientPort: {found.port} is not a port, which is 0 to {_PORT_LIMIT}")
@@ -81,13 +129,17 @@ def settings_from(
 
 def unsupported_key(properties: Mapping[str, str]) -> str | None:
     """Return the first setting for which only Apache ZooKeeper will do, or None."""
-    return next((key for key in properties if key.startswith((*_ENSEMBLE, *_SECURITY))), None)
+    return next((key for key in properties if key.startswith((*_ENSEMBLE, *_TLS))), None)
 
 
 def _check_keys(properties: Mapping[str, str]) -> list[str]:
     known = {
         *("tickTime", "dataDir", "clientPort", "clientPortAddress", "maxClientCnxns"),
-        *("minSessionTimeout", "maxSessionTimeout"),
+        *("minSessionTimeout", "maxSessionTimeout", "4lw.commands.whitelist"),
+        *("extendedTypesEnabled", "znode.container.checkIntervalMs", JAAS_CONFIG),
+        *("sasl.serverconfig", _REQUIRE_SASL, "allowSaslFailedClients"),
+        *("enforce.auth.enabled", "enforce.auth.schemes", "superUser", _SUPER_DIGEST),
+        _SUPER_PASSWORD,
     }
     warnings = []
     for key in properties:
@@ -96,16 +148,94 @@ def _check_keys(properties: Mapping[str, str]) -> list[str]:
                 f"{key}: this server runs alone, on one machine; for an ensemble, use Apache "
                 "ZooKeeper"
             )
-        if key.startswith(_SECURITY):
+        if key.startswith(_TLS):
             raise ConfigError(
-                f"{key}: this server has neither TLS nor login; remove the setting, or use Apache "
-                "ZooKeeper"
+                f"{key}: this server has no TLS; remove the setting, or use Apache ZooKeeper"
             )
+        if key.startswith(_AUTH_PROVIDER):
+            if properties[key].strip() != _SASL_PROVIDER:
+                raise ConfigError(f"{key}: the only provider that can be set is {_SASL_PROVIDER}")
+            continue
+        if key == _OLD_REQUIREMENT:
+            warnings.append(
+                f"{key} has no effect, as in ZooKeeper; use sessionRequireClientSASLAuth=true"
+            )
+            continue
         if key in known or key.startswith(_INERT_PREFIXES):
             continue
         effect = "has no effect here" if key in _INERT else "is unknown, and is ignored"
         warnings.append(f"{key} {effect}")
     return warnings
+
+
+def _words(properties: Mapping[str, str]) -> frozenset[str]:
+    text = properties.get("4lw.commands.whitelist")
+    if text is None:
+        return DEFAULT_WORDS
+    listed = frozenset(each.strip() for each in text.split(","))
+    return WORDS if "*" in listed else listed & WORDS
+
+
+def _login(properties: Mapping[str, str]) -> LoginSettings:
+    users: dict[str, str] = {}
+    file = properties.get(JAAS_CONFIG, "").strip()
+    if file:
+        section = properties.get("sasl.serverconfig", "").strip() or "Server"
+        users = _load_users(Path(file).expanduser(), section)
+    if _SUPER_PASSWORD in properties and "super" in users:
+        users["super"] = properties[_SUPER_PASSWORD]
+    return LoginSettings(
+        users,
+        _required_schemes(properties, bool(users)),
+        properties.get(_SUPER_DIGEST, "").strip(),
+        properties.get("superUser", "").strip(),
+        _is_true(properties, "allowSaslFailedClients"),
+    )
+
+
+def _load_users(path: Path, section: str) -> dict[str, str]:
+    """Return the passwords by user name. Errors contain no value of the file."""
+    from barnabas.security.jaas import parse_section
+
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{JAAS_CONFIG}: cannot read {path}: {error}") from None
+    users: dict[str, str] = {}
+    for module in parse_section(JAAS_CONFIG, text, section):
+        if module.name != _LOGIN_MODULE:
+            raise ConfigError(
+                f"{JAAS_CONFIG}: {path}: the only login module for {section} is {_LOGIN_MODULE}"
+            )
+        users |= module.users
+    return users
+
+
+def _required_schemes(properties: Mapping[str, str], has_users: bool) -> tuple[str, ...]:
+    """Return the schemes of which a client needs one."""
+    if _is_true(properties, _REQUIRE_SASL):
+        key, schemes = _REQUIRE_SASL, _SASL_ONLY
+    elif _is_true(properties, "enforce.auth.enabled"):
+        key = "enforce.auth.schemes"
+        text = properties.get(key, "")
+        schemes = tuple(each.strip() for each in text.split(",") if each.strip())
+        if not schemes:
+            raise ConfigError(f"{key}: it is not set, but enforce.auth.enabled is true")
+    else:
+        return ()
+    for each in schemes:
+        if each not in ("digest", "ip", "sasl"):
+            raise ConfigError(f"{key}: {each!r} is none of digest, ip and sasl")
+    if schemes == _SASL_ONLY and not has_users:
+        raise ConfigError(
+            f"{key}: no client could log in; name a file with users in {JAAS_CONFIG}, or use "
+            "--jaas-config FILE"
+        )
+    return schemes
+
+
+def _is_true(properties: Mapping[str, str], key: str) -> bool:
+    return properties.get(key, "").strip().lower() == "true"
 
 
 def _number(properties: Mapping[str, str], key: str, default: int, least: int = -1) -> int:

@@ -17,6 +17,10 @@ from barnabas.zookeeper.jute import Acl, Stat
 CONTAINER_OWNER = -(1 << 63)
 """The owner of a container."""
 
+MOST_TTL_MS = (1 << 40) - 1
+# As in ZooKeeper: the upper bits are set, and the lower 40 bits are the time to live.
+_TTL_OWNER = -(1 << 56)
+
 OPEN_ACL = (Acl(Perm.ALL, "world", "anyone"),)
 _READ_ONLY_ACL = (Acl(Perm.READ, "world", "anyone"),)
 
@@ -42,7 +46,12 @@ class Node:
 
     @property
     def is_ephemeral(self) -> bool:
-        return self.owner not in (0, CONTAINER_OWNER)
+        return self.owner not in (0, CONTAINER_OWNER) and not self.ttl_ms
+
+    @property
+    def ttl_ms(self) -> int:
+        """The time that the node lives without children and changes, or 0 for an unlimited one."""
+        return ttl_of(self.owner)
 
     @property
     def stat(self) -> Stat:
@@ -51,23 +60,26 @@ class Node:
             *(self.czxid, self.mzxid, self.ctime, self.mtime, self.version),
             # ZooKeeper counts creations, and reports creations plus deletions.
             self.creations * 2 - count,
-            # Clients do not see the owner of a container.
+            # Clients see only the owners of ephemeral nodes.
             *(self.aversion, self.owner if self.is_ephemeral else 0),
             *(len(self.data or b""), count, self.pzxid),
         )
 
 
 class Tree:
-    """The nodes by path, and which of them are ephemeral or containers."""
+    """The nodes by path, and which of them are ephemeral, containers or have a time to live."""
 
-    __slots__ = ("_acls", "containers", "ephemerals", "nodes", "zxid")
+    __slots__ = ("_acls", "accepts_ttl", "containers", "ephemerals", "nodes", "with_ttl", "zxid")
 
-    def __init__(self) -> None:
+    def __init__(self, *, accepts_ttl: bool = False) -> None:
+        """`accepts_ttl`: clients may create nodes with a time to live."""
+        self.accepts_ttl = accepts_ttl
         self.zxid = 0
         self.nodes: dict[str, Node] = {}
         self.ephemerals: dict[int, dict[str, None]] = {}
         """The paths of ephemeral nodes by session, in the order of their creation."""
         self.containers: dict[str, None] = {}
+        self.with_ttl: dict[str, None] = {}
         self._acls: dict[tuple[Acl, ...], tuple[Acl, ...]] = {}
         for path in RESERVED:
             is_config = path == "/zookeeper/config"
@@ -85,6 +97,8 @@ class Tree:
             self.nodes[parent_of(path)].children[name_of(path)] = None
         if node.owner == CONTAINER_OWNER:
             self.containers[path] = None
+        elif ttl_of(node.owner):
+            self.with_ttl[path] = None
         elif node.owner:
             self.ephemerals.setdefault(node.owner, {})[path] = None
 
@@ -93,6 +107,8 @@ class Tree:
         del self.nodes[parent_of(path)].children[name_of(path)]
         if node.owner == CONTAINER_OWNER:
             del self.containers[path]
+        elif ttl_of(node.owner):
+            del self.with_ttl[path]
         elif node.owner:
             paths = self.ephemerals[node.owner]
             del paths[path]
@@ -174,6 +190,15 @@ class Transaction:
         self._undo.append(lambda: tree.insert(path, node))
         self._undo.append(_restoring(parent, "pzxid"))
         parent.pzxid = self.zxid
+
+
+def ttl_owner(ttl_ms: int) -> int:
+    """Return the owner of a node with a time to live."""
+    return _TTL_OWNER | ttl_ms
+
+
+def ttl_of(owner: int) -> int:
+    return owner - _TTL_OWNER if _TTL_OWNER < owner < 0 else 0
 
 
 def parent_of(path: str) -> str:

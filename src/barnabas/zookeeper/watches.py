@@ -62,6 +62,10 @@ class Watches:
     def count_of(self, watcher: Watcher) -> int:
         return len(self._of_watcher.get(watcher, ()))
 
+    def paths_of(self, watcher: Watcher) -> list[str]:
+        """Return the path of each watch of a connection."""
+        return sorted(path for _, path in self._of_watcher.get(watcher, ()))
+
     def has(self, path: str, removed_type: int, watcher: Watcher) -> bool:
         """Return whether there is a watch of this type (ZooKeeper's WatcherType)."""
         own = self._of_watcher.get(watcher, ())

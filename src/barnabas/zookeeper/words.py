@@ -1,15 +1,21 @@
-"""Answers ZooKeeper's four-letter words, with which operators look at a server. Pure.
+"""Answers ZooKeeper's four-letter words, with which operators look at a server.
 
-The words ruok, srvr, mntr and conf are answered. All others get the text with which ZooKeeper
-refuses words that are not on its list.
+The words of the setting 4lw.commands.whitelist are answered. All others get the text with which
+ZooKeeper refuses words that are not on its list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
 
 from barnabas._version import __version__
 from barnabas.named_tuple import NamedTuple
+from barnabas.zookeeper.journal import JOURNAL_NAME, SNAPSHOT_NAME
 from barnabas.zookeeper.settings import ZooKeeperSettings
 
 WORD_BYTES = 4
@@ -44,22 +50,114 @@ def is_word(first_bytes: bytes) -> bool:
     return first_bytes in _KNOWN
 
 
-def answer(word: bytes, figures: Callable[[], Figures], settings: ZooKeeperSettings) -> str:
-    """Return the response to a word. `figures` is called only if they are needed."""
-    if word == b"ruok":
-        return "imok"
-    if word == b"srvr":
-        return _srvr(figures())
-    if word == b"mntr":
-        return _mntr(figures())
-    if word == b"conf":
-        return _conf(settings)
-    return f"{word.decode()} is not executed because it is not in the whitelist.\n"
+class Looks(Protocol):
+    """Lets the words look at a server."""
+
+    settings: ZooKeeperSettings
+
+    def figures(self) -> Figures: ...
+    def client_rows(self, *, is_long: bool) -> list[str]:
+        """Describe each connection in a line."""
+        ...
+
+    def expiries(self) -> list[tuple[int, list[int]]]:
+        """Return the times at which sessions expire, in milliseconds, with their ids."""
+        ...
+
+    def ephemerals(self) -> Mapping[int, Iterable[str]]:
+        """Return the paths of ephemeral nodes by session."""
+        ...
+
+    def watches(self) -> list[tuple[int, str]]:
+        """Return the session and the path of each watch."""
+        ...
 
 
-def _srvr(figures: Figures) -> str:
+def answer(word: bytes, looks: Looks) -> str:
+    """Return the response to a word."""
+    name = word.decode()
+    if name not in looks.settings.words:
+        return f"{name} is not executed because it is not in the whitelist.\n"
+    return _ANSWERS[name](looks)
+
+
+def _srvr(looks: Looks) -> str:
+    return f"Zookeeper version: {_VERSION}\n" + _summary(looks.figures())
+
+
+def _stat(looks: Looks) -> str:
+    clients = "".join(looks.client_rows(is_long=False))
+    head = f"Zookeeper version: {_VERSION}\nClients:\n{clients}\n"
+    return head + _summary(looks.figures())
+
+
+def _cons(looks: Looks) -> str:
+    return "".join(looks.client_rows(is_long=True)) + "\n"
+
+
+def _dump(looks: Looks) -> str:
+    expiries, ephemerals = looks.expiries(), looks.ephemerals()
+    count = sum(len(ids) for _, ids in expiries)
+    parts = [f"SessionTracker dump:\nSession Sets ({len(expiries)})/({count}):\n"]
+    for time_ms, ids in expiries:
+        parts.append(f"{len(ids)} expire at {time.ctime(time_ms / 1000)}:\n")
+        parts += (f"\t0x{each:x}\n" for each in ids)
+    parts.append(f"ephemeral nodes dump:\nSessions with Ephemerals ({len(ephemerals)}):\n")
+    for session_id, paths in ephemerals.items():
+        parts.append(f"0x{session_id:x}:\n")
+        parts += (f"\t{path}\n" for path in paths)
+    return "".join(parts)
+
+
+def _envi(_: Looks) -> str:
+    system = os.uname()
+    rows = {
+        "zookeeper.version": _VERSION,
+        "host.name": system.nodename,
+        "python.version": sys.version.partition(" ")[0],
+        "os.name": system.sysname,
+        "os.arch": system.machine,
+        "os.version": system.release,
+        "user.dir": Path.cwd(),
+    }
+    return "Environment:\n" + "".join(f"{name}={value}\n" for name, value in rows.items())
+
+
+def _dirs(looks: Looks) -> str:
+    directory = looks.settings.data_dir
+    rows = {
+        "datadir_size": (directory / SNAPSHOT_NAME),
+        "logdir_size": (directory / JOURNAL_NAME),
+    }
+    sizes = {name: path.stat().st_size if path.exists() else 0 for name, path in rows.items()}
+    return "".join(f"{name}: {size}\n" for name, size in sizes.items())
+
+
+def _wchs(looks: Looks) -> str:
+    watched = looks.watches()
+    sessions = len({session_id for session_id, _ in watched})
+    paths = len({path for _, path in watched})
+    return f"{sessions} connections watching {paths} paths\nTotal watches:{len(watched)}\n"
+
+
+def _wchc(looks: Looks) -> str:
+    return _grouped((f"0x{session_id:x}", path) for session_id, path in looks.watches())
+
+
+def _wchp(looks: Looks) -> str:
+    return _grouped((path, f"0x{session_id:x}") for session_id, path in looks.watches())
+
+
+def _grouped(rows: Iterable[tuple[str, str]]) -> str:
+    groups: dict[str, dict[str, None]] = {}
+    for head, item in rows:
+        groups.setdefault(head, {})[item] = None
+    lines = [line for head, items in groups.items() for line in (head, *(f"\t{i}" for i in items))]
+    return "".join(f"{line}\n" for line in (*lines, ""))
+
+
+def _summary(figures: Figures) -> str:
     return (
-        f"Zookeeper version: {_VERSION}\n"
         f"Latency min/avg/max: {figures.min_latency_ms}/{figures.mean_latency_ms:.4f}/"
         f"{figures.max_latency_ms}\n"
         f"Received: {figures.received}\n"
@@ -72,7 +170,8 @@ def _srvr(figures: Figures) -> str:
     )
 
 
-def _mntr(figures: Figures) -> str:
+def _mntr(looks: Looks) -> str:
+    figures = looks.figures()
     rows = {
         "version": _VERSION,
         "server_state": "standalone",
@@ -94,7 +193,8 @@ def _mntr(figures: Figures) -> str:
     return "".join(f"zk_{name}\t{value}\n" for name, value in rows.items())
 
 
-def _conf(settings: ZooKeeperSettings) -> str:
+def _conf(looks: Looks) -> str:
+    settings = looks.settings
     rows = {
         "clientPort": settings.port,
         "secureClientPort": -1,
@@ -107,3 +207,20 @@ def _conf(settings: ZooKeeperSettings) -> str:
         "serverId": 0,
     }
     return "".join(f"{name}={value}\n" for name, value in rows.items())
+
+
+_ANSWERS: dict[str, Callable[[Looks], str]] = {
+    "conf": _conf,
+    "cons": _cons,
+    "dirs": _dirs,
+    "dump": _dump,
+    "envi": _envi,
+    "isro": lambda _: "rw",
+    "mntr": _mntr,
+    "ruok": lambda _: "imok",
+    "srvr": _srvr,
+    "stat": _stat,
+    "wchc": _wchc,
+    "wchp": _wchp,
+    "wchs": _wchs,
+}

@@ -36,6 +36,12 @@ def create_body(path: str, data: bytes | None, acl: Sequence[Acl], flags: int) -
     return string_bytes(path) + buffer_bytes(data) + acls_bytes(acl) + _INT.pack(flags)
 
 
+def create_ttl_body(
+    path: str, data: bytes | None, acl: Sequence[Acl], flags: int, ttl_ms: int
+) -> bytes:
+    return create_body(path, data, acl, flags) + pack(">q", ttl_ms)
+
+
 def set_data_body(path: str, data: bytes | None, version: int) -> bytes:
     return string_bytes(path) + buffer_bytes(data) + _INT.pack(version)
 
@@ -88,6 +94,8 @@ class WireSession:
             Op.SYNC: (JuteReader.string,),
             Op.CREATE2: (JuteReader.string, self._stat),
             Op.CREATE_CONTAINER: (JuteReader.string, self._stat),
+            Op.CREATE_TTL: (JuteReader.string, self._stat),
+            Op.SASL: (JuteReader.buffer,),
             Op.SET_DATA: (self._stat,),
             Op.SET_ACL: (self._stat,),
             Op.EXISTS: (self._stat,),

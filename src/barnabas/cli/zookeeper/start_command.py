@@ -24,10 +24,14 @@ Options:
   --host HOST           listen on this address (clientPortAddress); default: 127.0.0.1
   --data-dir DIR        keep the tree and the sessions in this directory (dataDir); --dir is short
                         for it; default: ~/barnabas-zookeeper
+  --jaas-config FILE    let the users in the section Server of this file log in with DIGEST-MD5
+                        (java.security.auth.login.config); default: no users
   --help                show this text
 
-The file may set tickTime, dataDir, clientPort, clientPortAddress, maxClientCnxns, minSessionTimeout
-and maxSessionTimeout. Options override the file.
+The file may set tickTime, dataDir, clientPort, clientPortAddress, maxClientCnxns,
+minSessionTimeout, maxSessionTimeout and 4lw.commands.whitelist, extendedTypesEnabled=true for nodes
+with a time to live, and what Java's server reads from system properties about logins. Options
+override the file.
 
 Examples:
   barnabas zookeeper start
@@ -36,7 +40,13 @@ Examples:
 """
 
 DEFAULT_DIRECTORY = "~/barnabas-zookeeper"
-_WITH_VALUE = {"--port": "port", "--host": "host", "--data-dir": "data_dir", "--dir": "data_dir"}
+_WITH_VALUE = {
+    "--port": "port",
+    "--host": "host",
+    "--data-dir": "data_dir",
+    "--dir": "data_dir",
+    "--jaas-config": "jaas_config",
+}
 
 
 class UsageError(Exception):
@@ -60,7 +70,7 @@ def start(words: Sequence[str]) -> int:
     from barnabas.broker.runtime.process_log import LineFormatter
     from barnabas.errors import ConfigError
     from barnabas.zookeeper.server import run
-    from barnabas.zookeeper.settings import settings_from
+    from barnabas.zookeeper.settings import JAAS_CONFIG, settings_from
 
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter())
@@ -73,6 +83,8 @@ def start(words: Sequence[str]) -> int:
             properties = load_properties(file)
         else:
             properties["dataDir"] = DEFAULT_DIRECTORY
+        if "jaas_config" in given:
+            properties[JAAS_CONFIG] = given["jaas_config"]
         port = int(given["port"]) if "port" in given else None
         settings, warnings = settings_from(
             properties, port=port, host=given.get("host"), data_dir=given.get("data_dir")

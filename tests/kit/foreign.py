@@ -31,6 +31,7 @@ OTHER_BROKERS_VERSIONS = ("2.8.2", "3.4.1")  # of brokers in one cluster with ou
 OLD_KAFKA_VERSION = "2.3.1"  # that of the texts, for its tools
 ZOOKEEPER_CLIENT_VERSION = "3.8.4"  # the client of 2.3.1 itself does not run on Java 17
 NEWEST_CLIENT_VERSION = "4.3.0"  # of the Java client alone
+KAZOO_VERSION = "2.11.0"  # its package contains its tests
 OLD_KAFKA_PYTHON_VERSION = "2.0.6"  # the last 2.0: oldest protocol versions
 COMPILER_VERSION = "3.33.0"
 CONNECTOR_VERSION = "4.0.0"  # the newest whose four jars all resolve from Maven Central
@@ -207,6 +208,12 @@ def require_spark_connector() -> Path:
 def require_connector_python() -> Path:
     """The Python of a virtual environment whose PySpark is the one that the connector fits."""
     return _environment(f"pyspark-{CONNECTOR_VERSION}", f"pyspark=={CONNECTOR_VERSION}")
+
+
+def require_kazoo_suite() -> Path:
+    """The Python of a virtual environment with kazoo and what its own tests need."""
+    needed = ("pytest", "pytest-timeout", "objgraph", "pure-sasl", "pyOpenSSL", "pyjks")
+    return _environment(f"kazoo-suite-{KAZOO_VERSION}", f"kazoo=={KAZOO_VERSION}", *needed)
 
 
 def _environment(name: str, *packages: str) -> Path:

@@ -8,22 +8,15 @@ every replica, the same to the byte.
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from barnabas.client import SyncAdmin
-from barnabas.client.admin.partition_admin import PREFERRED
 from barnabas.protocol.api import (
     DESCRIBE_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
-    INIT_PRODUCER_ID,
-    METADATA,
 )
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -34,31 +27,29 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.types import TopicPartition, uuid_text
-from tests.kit.clients import confluent_client
-from tests.kit.clients.clients import Sent
-from tests.kit.processes.cluster_process import wait_for_equal_files
-from tests.kit.processes.mixed_checks import STEP, check_changes, check_every_role
+from tests.kit.processes.mixed_checks import (
+    check_changes,
+    check_every_role,
+    check_isrs,
+    check_moves,
+    check_producer_ids,
+)
 from tests.kit.processes.mixed_cluster import (
     KINDS,
     OPTIONS,
     PATIENCE_S,
     Kind,
     MixedCluster,
-    described,
     mixed_cluster,
     restore_leaders,
 )
-from tests.kit.processes.mixed_load import is_led_as, make_topic
+from tests.kit.processes.mixed_load import make_topic
 from tests.kit.raw_client import RawClient
 from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 FIRST: dict[int, Kind] = {1: "kafka", 2: "ours", 3: "kafka"}
-BLOCK = 1_000
 TOPIC_RESOURCE = 2
 
 
@@ -98,51 +89,12 @@ def test_isrs_shrink_and_grow(
     mixed: MixedCluster, admin: SyncAdmin, controller: Kind, leader: int, follower: int
 ) -> None:
     """MX-1: AlterPartition of either kind of leader at either kind of controller."""
-    [third] = {1, 2, 3} - {leader, follower}
-    topic = make_topic(admin, "isr", {0: [leader, third, follower]})
-    while mixed.give_control_to(controller) == follower:
-        mixed.depose()
-    servers = mixed.bootstrap_servers
-    with paused(mixed, follower):
-        confluent_client.produce(servers, topic, [Sent(0, b"key", b"%d" % n) for n in range(3)])
-        wait_until(lambda: isr_at(mixed, leader, topic) == {leader, third}, PATIENCE_S)
-    wait_until(lambda: isr_at(mixed, leader, topic) == {1, 2, 3}, PATIENCE_S)
-    wait_for_equal_files(mixed.ours, topic, 0)
-
-
-def isr_at(mixed: MixedCluster, broker_id: int, topic: str) -> set[int]:
-    """As this broker has it, as a client might ask the one that does nothing."""
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
-    with RawClient(mixed.ours.brokers[broker_id].bootstrap_servers) as client:
-        [found] = client.call(METADATA, 9, request).topics
-    return set(found.partitions[0].isr_nodes)
-
-
-@contextmanager
-def paused(mixed: MixedCluster, broker_id: int) -> Iterator[None]:
-    """A broker does nothing for the length of the block."""
-    os.kill(mixed.pid_of(broker_id), signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(mixed.pid_of(broker_id), signal.SIGCONT)
+    check_isrs(mixed, admin, controller, leader, follower)
 
 
 def test_producer_ids_are_given_once(mixed: MixedCluster) -> None:
     """MX-1: AllocateProducerIds of either kind of broker at either kind of controller."""
-    given: list[int] = []
-    for controller, kind in itertools.product(KINDS, KINDS):
-        mixed.give_control_to(controller)
-        broker = mixed.ours.brokers[mixed.of_kind(kind)[0]]
-        with RawClient(broker.bootstrap_servers) as client:
-            wanted = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-            count = 0
-            while count <= BLOCK:  # so that a new block has to be asked for
-                answer = client.call(INIT_PRODUCER_ID, 4, wanted)
-                if not answer.error_code:
-                    given.append(answer.producer_id)
-                    count += 1
-    assert len(set(given)) == len(given) == 4 * (BLOCK + 1)
+    check_producer_ids(mixed)
 
 
 # --- what operators do ---------------------------------------------------------------------------
@@ -184,48 +136,8 @@ def test_partitions_move_between_the_kinds(
     mixed: MixedCluster, admin: SyncAdmin, controller: Kind
 ) -> None:
     """MX-1: reassignments and preferred elections; the topic's id is the same to all brokers."""
-    servers = mixed.bootstrap_servers
-    mixed.give_control_to(controller)
-    topic = make_topic(admin, "moved", {0: [1, 3]})
-    topic_id, name = described(admin, topic).topic_id, TopicPartition(topic, 0)
+    topic_id = check_moves(mixed, admin, controller)
     assert any(topic_id)
-    count = 0
-    for replicas in ([2, 3], [3, 1], [1, 2, 3], [2, 1, 3]):
-        count += STEP
-        values = [Sent(0, b"key", b"%d" % n) for n in range(count - STEP, count)]
-        confluent_client.produce(servers, topic, values)
-        assert admin.alter_partition_reassignments({name: replicas}) == {name: None}
-        wait_until(partial(has_moved, admin, topic, tuple(replicas)), PATIENCE_S)
-        admin.elect_leaders(PREFERRED, [name])
-        wait_until(partial(is_led_as, admin, topic, {0: replicas[0]}), PATIENCE_S)
-    seen = confluent_client.consume(servers, topic, 1, count)
-    assert [one.value for one in seen] == [b"%d" % n for n in range(count)]
-    for broker in mixed.ours.brokers.values():
-        with SyncAdmin(broker.bootstrap_servers) as one:
-            assert described(one, topic).topic_id == topic_id
-        assert uuid_text(topic_id) in metadata_file(broker.data_dir, topic)
-    wait_for_equal_files(mixed.ours, topic, 0)
-    admin.create_partitions(topic, 3)
-    wait_until(lambda: len(described(admin, topic).partitions) == 3, PATIENCE_S)
-    admin.delete_topics([topic])
-    for broker in mixed.ours.brokers.values():
-        wait_until(partial(is_gone, broker.data_dir / f"{topic}-0"), PATIENCE_S)
-    mixed.wait_for_deletion(topic)
-
-
-def is_gone(path: Path) -> bool:
-    return not path.exists()
-
-
-def has_moved(admin: SyncAdmin, topic: str, replicas: tuple[int, ...]) -> bool:
-    if admin.list_partition_reassignments():
-        return False
-    [partition] = described(admin, topic).partitions
-    return tuple(partition.replicas) == replicas and set(partition.isr) == set(replicas)
-
-
-def metadata_file(data_dir: Path, topic: str) -> str:
-    return (data_dir / f"{topic}-0" / "partition.metadata").read_text()
 
 
 # --- kills, and changes of places ----------------------------------------------------------------

@@ -15,8 +15,22 @@ import pytest
 
 from barnabas.client import SyncAdmin
 from tests.kit import foreign
-from tests.kit.processes.mixed_checks import check_changes, check_every_role
-from tests.kit.processes.mixed_cluster import OPTIONS, Kind, mixed_cluster
+from tests.kit.processes.mixed_checks import (
+    check_changes,
+    check_every_role,
+    check_isrs,
+    check_moves,
+    check_producer_ids,
+    check_return,
+)
+from tests.kit.processes.mixed_cluster import (
+    KINDS,
+    OPTIONS,
+    Kind,
+    MixedCluster,
+    mixed_cluster,
+    restore_leaders,
+)
 
 pytestmark = [pytest.mark.foreign, pytest.mark.timeout(900)]
 
@@ -45,7 +59,7 @@ CASES = {
     "two-3.4": Case("3.4", TWO, ALL_3_4, (*KILLS, (1, "ours"), (1, "kafka"))),
     "three-versions": Case("2.8", TWO, {1: V_2_8}, (*KILLS, (3, "kafka"), (1, "ours"))),
 }
-SHORT = ("2.8-in-2.7", "two-3.4")
+SHORT = ("2.8-in-2.7",)
 
 
 @pytest.mark.parametrize(
@@ -66,4 +80,19 @@ def test_mx_1_older_versions_are_members_too(
         SyncAdmin(mixed.bootstrap_servers) as admin,
     ):
         check_every_role(mixed, admin)
+        if name not in SHORT:
+            check_all_requests(mixed, admin)
         record_property("acknowledged", check_changes(mixed, admin, case.changes))
+
+
+def check_all_requests(mixed: MixedCluster, admin: SyncAdmin) -> None:
+    """What brokers ask of the controller, and what it asks of them, for each kind of controller."""
+    check_producer_ids(mixed)
+    first, second = mixed.of_kind("kafka")[0], mixed.of_kind("ours")[0]
+    [third] = {1, 2, 3} - {first, second}
+    for controller in KINDS:
+        check_isrs(mixed, admin, controller, first, third)
+        check_isrs(mixed, admin, controller, second, third)
+        check_moves(mixed, admin, controller)
+    check_return(mixed, admin, first, third)
+    restore_leaders(admin)

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
 from barnabas.errors import CorruptData
 from barnabas.named_tuple import NamedTuple
-from barnabas.types import TopicPartition, uuid_from_text, uuid_text
+from barnabas.types import NO_TOPIC_ID, TopicPartition, uuid_from_text, uuid_text
 
 GROUP_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC})
@@ -229,6 +229,7 @@ def encode_topic(topic_id: bytes, replicas: Replicas) -> bytes:
 def encode_topic_node(node: TopicNode) -> bytes:
     """Encode the node of a topic in version 3, which contains the topic id."""
     assert node.topic_id is not None
+    assert node.topic_id != NO_TOPIC_ID
     return _encode(
         {
             "partitions": _by_number(node.replicas),

@@ -12,6 +12,7 @@ from barnabas.client import SyncAdmin
 from barnabas.client.admin.admin import TopicDescription
 from barnabas.client.admin.partition_admin import PREFERRED
 from barnabas.cluster import layout
+from barnabas.cluster.loading import load_brokers
 from barnabas.cluster.store import Delete
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
@@ -123,6 +124,18 @@ class MixedCluster:
     def depose(self) -> None:
         """Have another controller elected, as operators of Kafka do it."""
         asyncio.run(self._delete_controller())
+
+    def registered(self) -> set[int]:
+        """The brokers whose sessions are alive."""
+
+        async def read() -> set[int]:
+            store = await ZooKeeperStore.open(Settings(self.ours.zookeeper.connect, 60_000))
+            try:
+                return set(await load_brokers(store))
+            finally:
+                await store.close()
+
+        return asyncio.run(read())
 
     def pid_of(self, broker_id: int) -> int:
         process = (

@@ -24,7 +24,7 @@ from barnabas.cluster.loading import (
 from barnabas.cluster.store import Check, MetadataStore, Operation, Set
 from barnabas.controller.decision import split
 from barnabas.named_tuple import NamedTuple
-from barnabas.types import TopicPartition
+from barnabas.types import NO_TOPIC_ID, TopicPartition
 
 
 class _Read(NamedTuple):
@@ -136,7 +136,7 @@ class TopicNodes:
 
     async def _nodes(self, ids: Mapping[str, bytes | None]) -> dict[str, _Read]:
         """Read the nodes of these topics, and assign ids to topics that have none because Kafka
-        created them before 2.8 (KIP-516).
+        created them before 2.8 or below IBP 2.8 (KIP-516).
 
         `ids` is keyed by name. The id of an unknown topic is None. If an old Kafka tool has
         rewritten the node of a known topic and dropped the id, the topic keeps its id, because its
@@ -151,8 +151,9 @@ class TopicNodes:
             topic, version = layout.decode_topic(name, node.data), node.version
             if topic.topic_id is None:
                 has_been_led = bool(node.children)  # if not, it is a different topic with this name
-                topic_id = known if known and has_been_led else self._random.uuid()
-                topic = topic._replace(topic_id=topic_id)
+                if not has_been_led or known is None or known == NO_TOPIC_ID:
+                    known = self._random.uuid()
+                topic = topic._replace(topic_id=known)
                 data = layout.encode_topic_node(topic)
                 operations.append(Set(layout.topic_path(name), data, version))
                 version += 1

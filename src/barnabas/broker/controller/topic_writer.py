@@ -200,8 +200,10 @@ class TopicWriter:
             growth = Growth(before.replicas, added)
             if validate_only:
                 return growth
-            known = image.topics.get(topic)  # an old tool may have removed the id from the node
-            topic_id = before.topic_id or (known and known.topic_id) or self._random.uuid()
+            topic_id = before.topic_id
+            if topic_id is None:
+                known = image.topics.get(topic)  # an old tool may have removed the id from the node
+                topic_id = self._random.uuid() if known is None else known.topic_id
             data = layout.encode_topic_node(
                 before._replace(
                     topic_id=topic_id,

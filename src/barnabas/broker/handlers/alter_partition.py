@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
-from barnabas.broker.inter_broker.alter_partition_wire import isr_response, proposals_of
+from barnabas.broker.inter_broker.alter_partition_wire import (
+    has_omissions,
+    isr_response,
+    proposals_of,
+)
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.cluster_action import is_broker
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError, StaleBrokerEpoch
@@ -16,6 +21,8 @@ from barnabas.protocol.messages.alter_partition import (
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.runner import ControllerRunner
+
+_RETRY_S = 0.1
 
 
 def handle(context: Context, request: AlterPartitionRequest) -> Outcome:
@@ -41,4 +48,8 @@ async def alter(
         )
     except KafkaError as error:
         return AlterPartitionResponse(error_code=error.code)
-    return isr_response(request, version, image, answers)
+    response = isr_response(request, version, image, answers)
+    if has_omissions(request, response):
+        # An old leader sends the rest again at once, and only one request at a time.
+        await asyncio.sleep(_RETRY_S)
+    return response

@@ -13,7 +13,11 @@ from barnabas.broker.inter_broker.control_plane_wire import check
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import ClusterImage
 from barnabas.errors import (
+    NONE,
+    FencedLeaderEpoch,
     InvalidRequest,
+    InvalidUpdateVersion,
+    NewLeaderElected,
     UnknownServerError,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -33,6 +37,16 @@ HIGHEST_VERSION: Final = 3
 _HAS_TOPIC_IDS: Final = 2
 _HAS_BROKER_EPOCHS: Final = 3
 _RECOVERING: Final = 1
+_SAME_TO_OLD_LEADERS: Final = {
+    NONE: NONE,
+    UnknownTopicOrPartition.code: UnknownTopicOrPartition.code,
+    FencedLeaderEpoch.code: FencedLeaderEpoch.code,
+    InvalidUpdateVersion.code: InvalidUpdateVersion.code,
+    # Whoever proposed this gets a LeaderAndIsr that replaces its state.
+    NewLeaderElected.code: FencedLeaderEpoch.code,
+    InvalidRequest.code: InvalidUpdateVersion.code,
+}
+"""What a partition's error code becomes before version 2. All other codes are left out."""
 _UNANSWERED: Final = IsrAnswer(UnknownServerError.code)
 
 # --- the leader's side ---------------------------------------------------------------------------
@@ -153,6 +167,10 @@ def isr_response(
 
     In Barnabas, leaders never have to recover from an unclean election, so a proposal in the
     RECOVERING state is rejected (KIP-704).
+
+    Before version 2, a partition whose proposal may succeed later is left out, and the leader sends
+    it again. Kafka 2.8 knows few error codes. After any other, such as INELIGIBLE_REPLICA, it does
+    not change the ISR again until its next election.
     """
     unknown = UnknownTopicId if version >= _HAS_TOPIC_IDS else UnknownTopicOrPartition
     topics = []
@@ -166,11 +184,23 @@ def isr_response(
                 answer = IsrAnswer(InvalidRequest.code)
             else:
                 answer = answers[TopicPartition(name, each.partition_index)]
+            if version < _HAS_TOPIC_IDS:
+                code = _SAME_TO_OLD_LEADERS.get(answer.error_code)
+                if code is None:
+                    continue
+                answer = answer._replace(error_code=code)
             results.append(_result(each.partition_index, answer))
         topics.append(
             TopicResponse(topic_name=topic.topic_name, topic_id=topic.topic_id, partitions=results)
         )
     return AlterPartitionResponse(topics=topics)
+
+
+def has_omissions(message: AlterPartitionRequest, response: AlterPartitionResponse) -> bool:
+    """Return whether the response lacks a partition, which the leader then sends again."""
+    return sum(len(topic.partitions) for topic in message.topics) > sum(
+        len(topic.partitions) for topic in response.topics
+    )
 
 
 def _result(number: int, answer: IsrAnswer) -> PartitionResponse:

@@ -113,15 +113,18 @@ async def add_topic_ids(
 ) -> None:
     """Add the ids to a request in a version that has none (IBP 2.7 and below).
 
-    A topic may have an id all the same, because a controller with a newer IBP has assigned one.
-    Raises the same errors as `configs_of`.
+    A topic may have an id all the same, because a controller with a newer IBP has assigned one. If
+    an old tool has removed it from the topic's node, the topic keeps the id in the image. Raises
+    the same errors as `configs_of`.
     """
     try:
         ids = await load_topic_ids(context.node.store, [each.topic_name for each in topics])
     except MetadataError as error:
         raise BrokerNotAvailable(f"cannot read the ids of topics: {error}") from error
     for each in topics:
-        each.topic_id = ids.get(each.topic_name, NO_TOPIC_ID)
+        known = context.node.image.topics.get(each.topic_name)
+        known_id = NO_TOPIC_ID if known is None else known.topic_id
+        each.topic_id = ids.get(each.topic_name, known_id)
 
 
 async def missed_deletions(

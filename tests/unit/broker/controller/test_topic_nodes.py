@@ -13,7 +13,7 @@ from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.layout import StateNode, TopicNode
 from barnabas.cluster.store import BadVersion, Create, Delete, Set
-from barnabas.types import TopicPartition
+from barnabas.types import NO_TOPIC_ID, TopicPartition
 from tests.kit.whole_tree import load_topics
 
 ID = b"\1" * 16
@@ -120,6 +120,25 @@ def test_an_id_that_was_lost_while_no_controller_looked_is_given_back() -> None:
         assert topics["t"].topic_id == ID
         assert topics["new"].topic_id not in (ID, b"\2" * 16)
         assert (await load_topics(store))["t"].topic_id == ID
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_mx_1_topics_that_a_controller_without_ids_announced_get_one_each() -> None:
+    """MX-1: brokers know such topics (IBP 2.7) without an id, which is no id to give back."""
+
+    async def scenario() -> None:
+        store = await _store()
+        for name in ("t", "u"):
+            path, data = f"/brokers/topics/{name}", b'{"version":2,"partitions":{"0":[2]}}'
+            known = await store.read(path)
+            await store.commit([Create(path, data) if known is None else Set(path, data)])
+            if known is None:
+                await store.commit([Create(f"{path}/partitions", b"")])
+        topics = await _nodes(store, []).unknown((), dict.fromkeys(("t", "u"), NO_TOPIC_ID))
+        given = {topic.topic_id for topic in topics.values()}
+        assert len(given - {NO_TOPIC_ID}) == 2
         await store.close()
 
     asyncio.run(scenario())

@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.broker.inter_broker.alter_partition_wire import (
     HIGHEST_VERSION,
+    has_omissions,
     isr_answers,
     isr_request,
     isr_response,
@@ -17,8 +18,11 @@ from barnabas.broker.inter_broker.alter_partition_wire import (
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import ClusterImage, PartitionImage, TopicImage
 from barnabas.errors import (
+    FencedLeaderEpoch,
+    IneligibleReplica,
     InvalidRequest,
     InvalidUpdateVersion,
+    NewLeaderElected,
     NotController,
     UnknownServerError,
     UnknownTopicId,
@@ -137,6 +141,29 @@ def test_older_versions_have_names_and_no_epochs(version: int) -> None:
     assert [topic.topic_name for topic in response.topics] == (
         ["", ""] if version == 2 else ["t", "gone"]
     )
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_mx_1_an_old_leader_gets_only_codes_that_it_knows(version: int) -> None:
+    """MX-1: after any other, a leader of Kafka 2.8 leaves its ISR alone for ever."""
+    message = isr_request(PROPOSALS, 1, 11, version)
+    known = image(t=T_ID, u=U_ID)
+    answers = {
+        T0: IsrAnswer(IneligibleReplica.code),
+        T1: IsrAnswer(0, 1, 5, (1, 2), 10),
+        U0: IsrAnswer(NewLeaderElected.code),
+    }
+    response = travelled(isr_response(message, version, known, answers), version)
+    assert has_omissions(message, response) is (version < 2)
+    rows = {
+        (PROPOSALS[at].topic_partition.topic, row.partition_index): row.error_code
+        for at, topic in enumerate(response.topics)
+        for row in topic.partitions
+    }
+    if version < 2:
+        assert rows == {T1: 0, U0: FencedLeaderEpoch.code}
+    else:
+        assert rows == {name: answer.error_code for name, answer in answers.items()}
 
 
 @pytest.mark.foreign

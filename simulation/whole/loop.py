@@ -63,6 +63,8 @@ class Wires(Protocol):
         self, factory: Callable[[], asyncio.BaseProtocol], sock: object
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
 
+    def listen(self, factory: Callable[[], asyncio.BaseProtocol], port: int) -> object: ...
+
     def add_reader(self, descriptor: int, callback: Callable[[], object]) -> None: ...
 
     def remove_reader(self, descriptor: int) -> bool: ...
@@ -432,6 +434,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         return await self._network().connect(protocol_factory, host, port)
+
+    async def create_server(  # type: ignore[override]
+        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, **how: object
+    ) -> object:
+        return self._network().listen(factory, port)
 
     async def connect_accepted_socket(  # type: ignore[override]
         self, protocol_factory: Callable[[], asyncio.BaseProtocol], sock: object

@@ -16,6 +16,7 @@ from random import Random
 from struct import Struct
 from typing import TYPE_CHECKING, cast
 
+from simulation.whole.listening import SimListener
 from simulation.whole.lives import CURRENT, Life
 from simulation.whole.sockets import (
     AcceptedSocket,
@@ -44,6 +45,7 @@ _RETRANSMIT_US = 200_000
 _SYN_RETRY_US = 1_000_000  # doubled each time, as Linux does
 _SYN_ATTEMPTS = 7
 _OUTSIDE = "outside"
+_BACKLOG = 512
 
 
 class Host:
@@ -253,12 +255,19 @@ class Network:
 
     def bind(self, listener: Listener, backlog: int) -> list[socket.socket]:
         """Implement `broker.machine.Machine.bind` for the process that calls it, on its machine."""
+        return [cast("socket.socket", self._bind(listener.port, backlog))]
+
+    def listen(self, factory: Callable[[], asyncio.BaseProtocol], port: int) -> SimListener:
+        """Implement `create_server` for the process that calls it, on its machine."""
+        return SimListener(self, self._bind(port, _BACKLOG), self._attach, factory)
+
+    def _bind(self, port: int, backlog: int) -> ListeningSocket:
         host = self._here()
-        if listener.port in host.listening:
-            raise OSError(errno.EADDRINUSE, f"{listener}: address already in use")
-        listening = ListeningSocket(self, host, (host.name, listener.port), backlog)
-        host.listening[listener.port] = self._listening[listening.fileno()] = listening
-        return [cast("socket.socket", listening)]
+        if port in host.listening:
+            raise OSError(errno.EADDRINUSE, f"port {port}: address already in use")
+        listening = ListeningSocket(self, host, (host.name, port), backlog)
+        host.listening[port] = self._listening[listening.fileno()] = listening
+        return listening
 
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int

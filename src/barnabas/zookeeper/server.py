@@ -14,9 +14,12 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable
 
-from barnabas.clock import SystemClock
+from barnabas.clock import Clock, SystemClock
+from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
 from barnabas.errors import BarnabasError
+from barnabas.named_tuple import NamedTuple
 from barnabas.net.loop import new_event_loop
 from barnabas.zookeeper.connection import ClientConnection
 from barnabas.zookeeper.journal import Journal
@@ -32,10 +35,22 @@ from barnabas.zookeeper.words import Figures, answer
 
 _log = logging.getLogger(__name__)
 
-_SNAPSHOT_AT_BYTES = 4 << 20
 _SNAPSHOT_GROWTH = 2
 _BACKLOG = 512
 _LEAST_WAIT_S = 10.0  # for the first record of a connection
+
+
+class Machine(NamedTuple):
+    """What the server uses of its machine; the simulator has another one."""
+
+    clock: Clock
+    disk: JournalDisk
+    random_bytes: Callable[[int], bytes]
+    snapshot_at_bytes: int = 4 << 20
+    """The size of the journal at which it is replaced, unless the last snapshot was large."""
+
+
+MACHINE = Machine(SystemClock(), OS_DISK, os.urandom)
 
 
 class DiskFailed(BarnabasError):
@@ -45,15 +60,12 @@ class DiskFailed(BarnabasError):
 class ZooKeeperServer:
     """A server with its data directory."""
 
-    def __init__(self, settings: ZooKeeperSettings) -> None:
-        """Read the data directory, which is created if necessary.
-
-        Raises OSError, ConfigError or CorruptData.
-        """
+    def __init__(self, settings: ZooKeeperSettings, machine: Machine = MACHINE) -> None:
+        """Read the data directory, which must exist. Raises OSError, ConfigError or CorruptData."""
         self.settings = settings
-        self._clock = SystemClock()
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._journal = Journal(settings.data_dir)
+        self._machine = machine
+        self._clock = machine.clock
+        self._journal = Journal(settings.data_dir, machine.disk)
         sessions = Sessions(settings.min_timeout_ms, settings.max_timeout_ms)
         tree = Tree(accepts_ttl=settings.has_ttl)
         self._journal.load(tree, sessions)
@@ -133,7 +145,10 @@ class ZooKeeperServer:
 
     def connect(self, connection: ClientConnection, request: ConnectRequest) -> None:
         self.processor.connect(
-            connection, request, self._clock.wall_ms(), lambda: os.urandom(PASSWORD_BYTES)
+            connection,
+            request,
+            self._clock.wall_ms(),
+            lambda: self._machine.random_bytes(PASSWORD_BYTES),
         )
         self._touch(connection)
         self._sync_if_needed()
@@ -164,7 +179,7 @@ class ZooKeeperServer:
     def _sync(self) -> None:
         zxid = self.processor.tree.zxid
         batch = b"".join((long_bytes(zxid), *self.processor.take_staged()))
-        due_at = max(_SNAPSHOT_AT_BYTES, _SNAPSHOT_GROWTH * self._snapshot_size)
+        due_at = max(self._machine.snapshot_at_bytes, _SNAPSHOT_GROWTH * self._snapshot_size)
         snapshot = None
         if self._journal.size_bytes + len(batch) > due_at:
             snapshot = snapshot_bytes(self.processor.tree, self.processor.sessions)
@@ -269,6 +284,7 @@ async def _serve(settings: ZooKeeperSettings) -> int:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     server = ZooKeeperServer(settings)
     try:
         await server.start()

@@ -1,0 +1,1 @@
+"""Our ZooKeeper server and its clients: generated operations, and what must be true of them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -22,7 +24,9 @@ from barnabas.security.acl_binding import (
     PatternType,
     PermissionType,
 )
+from barnabas.types import TopicPartition as Name
 from tests.kit.clients.kraft_process import KraftProcess, kraft_process
+from tests.kit.foreign import CHECKOUT
 from tests.kit.processes.broker_process import COMMAND, BrokerProcess, broker_process
 from tests.kit.waiting import wait_until
 
@@ -33,6 +37,10 @@ OURS = ("log.retention.ms=-1",)
 SECONDS = 240
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LONG_AGO_MS = 1_600_000_000_000
+
+PAGE = CHECKOUT / "docs" / "coming-from-kafka.md"
+SECTION = "## From a cluster with KRaft"
+NAMES = [Name("orders", number) for number in range(2)]
 
 Record = tuple[int, Any, Any, Any, Any]
 """Timestamp type, timestamp, key, value, headers."""
@@ -66,6 +74,10 @@ class Copying:
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
+
+    def is_complete(self) -> bool:
+        done = subprocess.run(self.words("status"), capture_output=True, text=True, timeout=SECONDS)
+        return "0 offsets left" in done.stdout
 
     def start(self, verb: str, *more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -166,9 +178,30 @@ def test_a_copy_has_every_record_once_although_it_is_killed(
     theirs = without_offsets(everything(kraft.bootstrap_servers, "orders", 3))
     assert without_offsets(everything(ours.bootstrap_servers, "orders", 3)) == theirs
     assert sum(map(len, theirs)) == 5 * 300 * (4 + 8) + 7 * 20
-    # There is nothing left to do, and a copy of a copy would be complete, too.
+    # There is nothing left to do.
     assert "copied 0 records" in copying.run("run")
     assert "0 offsets left" in copying.run("status")
+
+
+def test_a_second_copy_replaces_the_first(kraft: KraftProcess, ours: BrokerProcess) -> None:
+    """The first notices it at its next transaction, and nothing is copied twice."""
+    copying = Copying(kraft.bootstrap_servers, ours.bootstrap_servers)
+    with SyncAdmin(kraft.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("orders", 1, 1)])
+    produce_all_kinds(kraft.bootstrap_servers, "orders", 1)
+    first = copying.start("run", "--follow")
+    wait_until(lambda: copying.is_complete(), SECONDS)
+    produce_all_kinds(kraft.bootstrap_servers, "orders", 1)
+    second = copying.start("run", "--follow")
+    wait_until(lambda: copying.is_complete(), SECONDS)
+    produce_all_kinds(kraft.bootstrap_servers, "orders", 1)
+    said, _ = first.communicate(timeout=SECONDS)
+    assert first.returncode == 1
+    assert "another `barnabas copy` from the same cluster has started" in said
+    wait_until(lambda: copying.is_complete(), SECONDS)
+    second.send_signal(signal.SIGINT)
+    second.communicate(timeout=SECONDS)
+    assert "orders-0 is equal: 4,500 records" in copying.run("verify")
 
 
 def produce_compacted(servers: str) -> None:
@@ -327,3 +360,77 @@ def check_planted_differences(copying: Copying) -> None:
         producer.send("theirs", b"ours", partition=0).result()
     refused = copying.run("run", code=1)
     assert "blocks: theirs: the target has a topic of this name that contains records" in refused
+
+
+def page_commands(copying: Copying) -> list[list[str]]:
+    """Those of the page's section, with these clusters."""
+    section = PAGE.read_text().partition(SECTION)[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("barnabas ")]
+    places = {"kraft:9092": copying.source, "localhost:9092": copying.target}
+    return [
+        [str(COMMAND), *(places.get(word, word) for word in shlex.split(line)[1:])]
+        for line in lines
+    ]
+
+
+def test_the_commands_of_the_page_move_a_cluster(kraft: KraftProcess, ours: BrokerProcess) -> None:
+    """`migrate check` names the page, and its commands copy what arrives meanwhile, too."""
+    copying = Copying(kraft.bootstrap_servers, ours.bootstrap_servers)
+    checked = subprocess.run(
+        [str(COMMAND), "migrate", "check", "--bootstrap-server", copying.source],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert checked.returncode == 1
+    assert "copy its topics with `barnabas copy` instead" in checked.stdout
+    with SyncAdmin(copying.source) as admin:
+        admin.create_topics([NewTopic("orders", 2, 1)])
+    produce_all_kinds(copying.source, "orders", 2)
+    outputs = []
+    for words in page_commands(copying):
+        if "--follow" in words:
+            follow(copying, words)
+            read_in_group(copying.source, "orders", "readers", 700)
+            continue
+        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stdout + done.stderr
+        outputs.append(done.stdout)
+    assert [text.splitlines()[-1] for text in outputs[:3]] == [
+        "1 topic, 0 access rules, 0 quotas; 0 groups of copied topics",
+        outputs[1].splitlines()[-1],
+        "0 offsets left in 2 partitions",
+    ]
+    assert "group readers: 2 offsets committed" in outputs[3]
+    assert outputs[4].splitlines()[-1] == "no differences"
+    ours_found = everything(copying.target, "orders", 2)
+    assert sum(map(len, ours_found)) == 3000
+    with SyncAdmin(copying.target) as admin:
+        committed = admin.list_group_offsets("readers")
+    read = sum(
+        offset < committed[NAMES[number]].offset
+        for number, records in enumerate(ours_found)
+        for offset, _ in records
+    )
+    assert read == 700
+
+
+def follow(copying: Copying, words: list[str]) -> None:
+    """Ctrl-C, once what arrived meanwhile is copied."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    produce_all_kinds(copying.source, "orders", 2)
+
+    def is_copied() -> bool:
+        assert process.poll() is None, process.communicate()
+        return (
+            "0 offsets left"
+            in subprocess.run(
+                copying.words("status"), capture_output=True, text=True, timeout=SECONDS
+            ).stdout
+        )
+
+    wait_until(is_copied, SECONDS)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, said
+    assert "copied 1,500 records" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from barnabas.types import uuid_text
@@ -28,8 +28,9 @@ log4j.appender.out.layout.ConversionPattern=%d %p %m (%c)%n
 class KraftProcess:
     """One node with both roles, on one port; it may be stopped and started again."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(self, directory: Path, *options: str, jvm: Sequence[str] = FRUGAL) -> None:
         """Formats the directory, too."""
+        self._jvm = jvm
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self.port, controller = free_port(), free_port()
@@ -91,16 +92,18 @@ class KraftProcess:
     def _command(self, *words: str) -> list[str]:
         java, jars = foreign.require_java(), foreign.require_kafka_jars()
         log4j = f"-Dlog4j.configuration=file:{self._directory}/log4j.properties"
-        return [str(java), *FRUGAL, "-cp", f"{jars}/*", log4j, *words]
+        return [str(java), *self._jvm, "-cp", f"{jars}/*", log4j, *words]
 
 
 _ID = 0x6B726166746B726166746B726166746B
 
 
 @contextlib.contextmanager
-def kraft_process(directory: Path, *options: str) -> Iterator[KraftProcess]:
+def kraft_process(
+    directory: Path, *options: str, jvm: Sequence[str] = FRUGAL
+) -> Iterator[KraftProcess]:
     """A running node; killed at the end if it still runs then."""
-    kraft = KraftProcess(directory, *options)
+    kraft = KraftProcess(directory, *options, jvm=jvm)
     try:
         kraft.start()
         yield kraft

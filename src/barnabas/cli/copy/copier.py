@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from barnabas.cli.copy.fetches import Fetches
@@ -181,7 +182,8 @@ class Copier:
                     await self.commit()
                 if self._pace.rate:
                     ahead_s = size_bytes / self._pace.rate - (time.monotonic() - began_at)
-                    await asyncio.sleep(max(0.0, ahead_s))
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._pace.stopping.wait(), max(0.0, ahead_s))
         finally:
             if coming is not None:
                 coming.cancel()

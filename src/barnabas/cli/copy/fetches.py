@@ -26,6 +26,7 @@ _LAST_WITH_NAMES = 12  # later versions identify topics by id (KIP-516)
 _PARTITION_BYTES = 4 * 1024 * 1024
 _TOTAL_BYTES = 24 * 1024 * 1024
 _TIMEOUT_MS = 60_000
+_WAIT_MS = 500
 
 Positions = Mapping[TopicPartition, int]
 
@@ -66,15 +67,20 @@ class Fetches:
 
     async def records(self, name: TopicPartition, start: int, end: int) -> AsyncIterator[Chunk]:
         """Yield the chunks of one partition between two offsets. The last may reach further."""
-        coming = None
-        while start < end:
-            chunks = await (coming or self.fetch({name: start}, 500))
-            coming = None
-            for chunk in chunks:
-                start = chunk.next_offset
-                if start < end:
-                    coming = asyncio.ensure_future(self.fetch({name: start}, 500))
-                yield chunk
+        coming: asyncio.Task[list[Chunk]] | None = None
+        try:
+            while start < end:
+                chunks = await (coming or self.fetch({name: start}, _WAIT_MS))
+                coming = None
+                for chunk in chunks:
+                    start = chunk.next_offset
+                    if start < end:
+                        coming = asyncio.ensure_future(self.fetch({name: start}, _WAIT_MS))
+                    yield chunk
+        finally:
+            if coming is not None:
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
 
     async def _leader(self, name: TopicPartition) -> BrokerAddress:
         metadata = self.cluster.metadata

@@ -122,7 +122,9 @@ def _notes(plan: TopicPlan, topic: TopicFacts) -> Iterator[str]:
 def _problem(topic: TopicFacts, known: TopicFacts, copied: Mapping[str, str]) -> str:
     if known.partitions != topic.partitions:
         has = counted(known.partitions, "partition")
-        return f"the target's topic has {has}, not {topic.partitions}"
+        advice = f"; `barnabas topics alter {topic.name} --partitions {topic.partitions}` adds more"
+        is_smaller = known.partitions < topic.partitions
+        return f"the target's topic has {has}, not {topic.partitions}" + advice * is_smaller
     if not known.is_empty and copied.get(topic.name) != known.topic_id:
         return "the target has a topic of this name that contains records and is no copy"
     return ""

@@ -32,7 +32,11 @@ from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
-KRAFT = ("log.cleaner.backoff.ms=200", "log.retention.ms=-1")
+KRAFT = (
+    "log.cleaner.backoff.ms=200",
+    "log.cleaner.dedupe.buffer.size=4000000",
+    "log.retention.ms=-1",
+)
 OURS = ("log.retention.ms=-1",)
 SECONDS = 240
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

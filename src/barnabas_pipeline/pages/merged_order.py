@@ -24,13 +24,13 @@ def merged_order(keys: Sequence[Numbers], ordered: int) -> Numbers:
     old = first[:ordered]
     firsts = np.unique(first[ordered:])
     begins, ends = np.searchsorted(old, firsts), np.searchsorted(old, firsts, side="right")
-    # The changes at the begins and ends of ranges, which do not overlap, add up to 1 within them.
-    changes = np.zeros(ordered + 1, np.int8)
-    np.add.at(changes, begins, 1)
-    np.add.at(changes, ends, -1)
-    is_touched = np.cumsum(changes[:-1], dtype=np.int8).astype(bool)
-    touched = np.concatenate((np.flatnonzero(is_touched), new))
+    lengths = ends - begins
+    passed = np.cumsum(lengths) - lengths
+    own = np.arange(int(lengths.sum())) + np.repeat(begins - passed, lengths)
+    is_kept = np.ones(ordered, bool)
+    is_kept[own] = False
+    touched = np.concatenate((own, new))
     touched = touched[np.lexsort([each[touched] for each in keys[::-1]])]
-    kept = np.flatnonzero(~is_touched)
-    places = np.searchsorted(old[kept], first[touched])
-    return np.insert(kept, places, touched).astype(np.uint32)
+    # Before them are all rows that are kept and have a smaller first key.
+    places = (begins - passed)[np.searchsorted(firsts, first[touched])]
+    return np.insert(np.flatnonzero(is_kept), places, touched).astype(np.uint32)

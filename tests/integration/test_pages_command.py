@@ -89,7 +89,8 @@ def figures(page: Page) -> dict[str, str]:
     """The headlines by their labels."""
     settle(page)
     keys = page.locator(".key")
-    labels, values = keys.locator("a").all_inner_texts(), keys.locator("b").all_inner_texts()
+    labels = [each.strip() for each in keys.locator("b + span").all_inner_texts()]
+    values = keys.locator("b").all_inner_texts()
     return dict(zip(labels, values, strict=True))
 
 

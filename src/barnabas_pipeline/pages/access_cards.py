@@ -89,7 +89,7 @@ class AccessPages(HitPages):
         errors = [each for each in statuses if each != MISSING and int(each) >= 400]
         for each in found:
             if each["name"] == "error_share":
-                each["rows"] = "&".join(f"status={status}" for status in errors)
+                each["rows"] = "&".join(f"status={status}" for status in errors) or None
         return found
 
     def timeline(self, selection: Selection, other: Selection | None) -> Timeline | None:

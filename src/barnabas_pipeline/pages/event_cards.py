@@ -12,7 +12,12 @@ from barnabas_pipeline.pages.event_hits import KeptEvents, read_events
 from barnabas_pipeline.pages.funnel_cards import funnel_cards
 from barnabas_pipeline.pages.goal_card import GoalCard
 from barnabas_pipeline.pages.hit_cards import Counts, Heads, Ranking, visits_by
-from barnabas_pipeline.pages.hit_headlines import EVENT_DEFINITIONS, EVENT_FIGURES, headlines
+from barnabas_pipeline.pages.hit_headlines import (
+    EVENT_DEFINITIONS,
+    EVENT_FIGURES,
+    headlines,
+    rows_with_values,
+)
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hit_timeline import timeline
@@ -83,12 +88,16 @@ class EventPages(HitPages):
             retention(),
             hours_of_week(),
         ]
+        self._rows_with_values = rows_with_values(self.hits)
         names = self.hits.dimensions["event"]
         is_own = np.array([name not in _AUTOMATIC for name in names.values.names])
         self._is_other = is_own[names.codes] & ~self.hits.is_view & ~self.hits.is_error
 
     def headlines(self, selection: Selection, other: Selection | None) -> list[Headline]:
         found = headlines(EVENT_FIGURES, EVENT_DEFINITIONS, selection, other)
+        for each in found:
+            if each["name"] == "value":
+                each["rows"] = self._rows_with_values
         return [each for each in found if each["name"] != "value" or each["value"] is not None]
 
     def timeline(self, selection: Selection, other: Selection | None) -> Timeline | None:

@@ -7,7 +7,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from barnabas_pipeline.pages.filters import MOST_VALUES, query
 from barnabas_pipeline.pages.hit_selection import Selection
+from barnabas_pipeline.pages.hits import Hits
 from barnabas_pipeline.pages.shapes import Cell, Headline, Unit
 from barnabas_pipeline.tracking.headlines import DEFINITIONS as OF_EVENTS
 
@@ -19,7 +21,7 @@ class Figure(NamedTuple):
     label: str
     unit: Unit
     value: Callable[[Selection], Cell]
-    rows: str = ""
+    rows: str | None = ""
 
 
 def headlines(
@@ -69,6 +71,23 @@ def value(selection: Selection) -> float | None:
     return float(np.sum(values if is_in is None else values[is_in]))
 
 
+def rows_with_values(hits: Hits) -> str | None:
+    """Return the filters that select the events with a value, or None if there are none.
+
+    Events have no filter for this, but often all events of a name have a value, and no others.
+    """
+    notes = hits.notes.get("value")
+    if notes is None:
+        return None
+    names = hits.dimensions["event"]
+    all_events = np.bincount(names.codes, minlength=len(names.values))
+    valued = np.bincount(names.codes[notes.at], minlength=len(names.values))
+    found = np.flatnonzero(valued)
+    if len(found) > MOST_VALUES or (valued[found] != all_events[found]).any():
+        return None
+    return query({"event": [names.values.names[each] for each in found.tolist()]})
+
+
 def error_share(selection: Selection) -> float | None:
     errors = len(selection.those(selection.hits.is_error))
     return errors / selection.matching if selection.matching else None
@@ -92,11 +111,11 @@ EVENT_FIGURES: Final = (
     Figure("page_views", "Page views", "count", page_views, "event=pageview"),
     *OF_PAGES,
     Figure("events", "Events", "count", lambda selection: selection.matching),
-    Figure("value", "Value of events", "value", value),
+    Figure("value", "Value of events", "value", value, None),
 )
 ACCESS_FIGURES: Final = (
     *OF_VISITS,
-    Figure("page_views", "Page views", "count", lambda selection: len(selection.views)),
+    Figure("page_views", "Page views", "count", lambda selection: len(selection.views), None),
     *OF_PAGES,
     Figure("requests", "Requests", "count", lambda selection: selection.matching),
     Figure("error_share", "Errors", "share", error_share),

@@ -141,11 +141,17 @@ class LogModel:
         totals = _totals(source)
         components = [each or "" for each in self.columns.texts["component"].values]
         sshd = [each for each in components if each.startswith(SSHD)][:MOST_VALUES]
+        silent = [each.component for each in source.selected.figures.silences]
+        of_logins = query({"component": sshd}) or None
         rows = {
+            "bursts": None,
+            "silent_components": None
+            if silent[MOST_VALUES:]
+            else query({"component": silent}) or None,
             "errors": query({"level": ERRORS}),
             "raw_entries": query({"format": RAW}),
-            "failed_logins": query({"component": sshd}),
-            "break_ins": query({"component": sshd}),
+            "failed_logins": of_logins,
+            "break_ins": of_logins,
         }
         return [
             Headline(

@@ -52,9 +52,9 @@ class Headline(TypedDict):
     unit: Unit
     before: Cell
     """The value in the other period, or None without a comparison."""
-    rows: str
-    """The URL parameters of the rows that the figure counts, in addition to the current filters, or
-    "" if it counts all matching rows."""
+    rows: str | None
+    """The URL parameters of the rows that the figure counts, in addition to the current filters, ""
+    if it counts all matching rows, or None if no filters select them."""
 
 
 class Series(TypedDict):

@@ -146,6 +146,23 @@ def test_an_access_log_has_the_figures_of_the_page_in_a_file(log: Path) -> None:
     )
 
 
+def test_headlines_link_to_their_own_rows_or_to_none(shop: Path, log: Path, tmp_path: Path) -> None:
+    events = Source(shop, Options()).model()
+    rows = {each["name"]: each["rows"] for each in events.answer(ALL)["headlines"]}
+    values = [row[4] for row in events.rows(filters_of(events, rows["value"] or ""), {})["rows"]]
+    assert rows["value"] and values and None not in values
+    assert "purchase" in rows["value"] and rows["events"] == ""
+    lines = Source(log, Options()).model()
+    rows = {each["name"]: each["rows"] for each in lines.answer(ALL)["headlines"]}
+    assert rows["page_views"] is None and "status=404" in (rows["error_share"] or "")
+    # No filter separates the clicks with a value from the others.
+    both = [event("1", name="click", properties={"value": 2}), event("2", name="click")]
+    take(tmp_path / "tables", 0, records(both))
+    model = Source(tmp_path, Options()).model()
+    rows = {each["name"]: each["rows"] for each in model.answer(ALL)["headlines"]}
+    assert rows["value"] is None
+
+
 def test_the_who_card_shows_both_although_robots_are_excluded(log: Path) -> None:
     model = Source(log, Options()).model()
     assert {row[0] for row in cells(model, "who")} == {"people", "robots"}

@@ -477,6 +477,17 @@ def test_addresses_are_cut_to_their_networks_unless_they_are_to_be_shown(tables:
         assert rows["matching"] > 10
 
 
+def test_headlines_link_to_their_own_entries_or_to_none(model: LogModel) -> None:
+    answer = model.answer(Filters())
+    rows = {each["name"]: each["rows"] for each in answer["headlines"]}
+    values = {each["name"]: each["value"] for each in answer["headlines"]}
+    assert rows["bursts"] is None
+    for name in ("errors", "raw_entries"):
+        assert rows_of(model, rows[name] or "")["matching"] == values[name]
+    for name in ("silent_components", "failed_logins"):
+        assert (rows[name] is not None) == (values[name] != 0)
+
+
 def test_what_cannot_be_searched_is_refused(model: LogModel) -> None:
     assert parse_words(f'Ann  "b  C"{" x" * 30} d"e') == ("ann", "b  c", "x", "d", "e")
     many = "+".join(f"w{n}" for n in range(MOST_WORDS + 1))

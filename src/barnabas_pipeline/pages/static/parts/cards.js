@@ -143,12 +143,16 @@ function AllRows({ all, card, isOn, toggle }) {
 export function Headlines({ headlines, pairs }) {
   return html`<section class="keys" aria-label="Key figures">
     ${headlines.map((each) => {
-      const rows = [...new URLSearchParams(each.rows)];
+      const rows = [...new URLSearchParams(each.rows ?? "")];
       const names = rows.map(([name]) => name);
       const changed = words.change(each.value, each.before, each.unit);
       return html`<div class="key" key=${each.name} data-headline=${each.name} title=${each.definition}>
         <b>${words.cellText(each.value, each.unit)}</b>
-        <span><a href=${link("rows", [...without(pairs, [...names, "before"]), ...rows])}>${each.label}</a></span>
+        <span>
+          ${each.rows == null
+            ? each.label
+            : html`<a href=${link("rows", [...without(pairs, [...names, "before"]), ...rows])}>${each.label}</a>`}
+        </span>
         <span class="about">${each.definition}</span>
         ${each.before != null &&
         html`<span class="change"

@@ -254,6 +254,6 @@ def test_a_console_that_is_gone_is_told_quietly(browser: Browser, cluster: Clust
         page.goto(f"http://localhost:{running.port}/#/topics")
         see(page, "orders")
         running.stop()
-        see(page, "The console's server does not answer.")
+        see(page, "The server does not answer.")
         see(page, "The figures are from")
         assert page.get_by_role("link", name="orders").count() == 1

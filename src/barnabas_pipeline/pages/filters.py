@@ -104,3 +104,11 @@ def _moment_us(name: str, text: str, *, is_end: bool = False) -> int | None:
         raise WebProblem(
             400, f"{name}={text[:40]}: give a day or a time in UTC, such as 2026-03-01T12:00"
         ) from None
+
+
+def row_limit(options: Mapping[str, str], usual: int, most: int) -> int:
+    """Return how many rows the parameter `limit` asks for. Raises WebProblem."""
+    text = options.get("limit", "") or str(usual)
+    if not (text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= most):
+        raise WebProblem(400, f"limit={text[:40]}: give a number from 1 to {most:,}")
+    return int(text)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from barnabas.console.problem import WebProblem
-from barnabas_pipeline.pages.filters import Filters
+from barnabas_pipeline.pages.filters import Filters, row_limit
 from barnabas_pipeline.pages.funnel_cards import asked_funnel, funnel_card
 from barnabas_pipeline.pages.hit_cards import SHOWN, CardSource
 from barnabas_pipeline.pages.hit_selection import Selection
@@ -69,8 +69,8 @@ class HitPages(ABC):
 
     def rows(self, selection: Selection, options: Mapping[str, str]) -> Rows:
         """Return a page of the matching rows, with the latest first."""
-        limit = min(_whole(options, "limit", _LIMIT), _MOST)
-        places, cursor = self._page(selection, options.get("before", ""), max(1, limit))
+        limit = row_limit(options, _LIMIT, _MOST)
+        places, cursor = self._page(selection, options.get("before", ""), limit)
         found = self.table.take(self.hits.row[places], self.table_columns)
         return {
             "columns": list(self.row_columns),
@@ -105,15 +105,6 @@ class HitPages(ABC):
         places = places[order]
         last = int(places[-1]) if len(places) else 0
         return places, f"{self.hits.time_us[last]}-{last}" if more else ""
-
-
-def _whole(options: Mapping[str, str], name: str, default: int) -> int:
-    text = options.get(name, "")
-    if not text:
-        return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise WebProblem(400, f"{name}={text[:40]}: give a whole number")
-    return int(text)
 
 
 def _cursor(text: str) -> tuple[int, int]:

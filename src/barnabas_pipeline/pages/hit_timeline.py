@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
-from barnabas_pipeline.instants import DAY_US, HOUR_US, MINUTE_US
+from barnabas_pipeline.instants import HOUR_US
+from barnabas_pipeline.pages.buckets import floor_of, step_of
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hits import Array
 from barnabas_pipeline.pages.shapes import Series, Timeline
-
-_STEPS_US: Final = (
-    *(MINUTE_US * minutes for minutes in (1, 5, 15, 30)),
-    *(HOUR_US * hours for hours in (1, 3, 6, 12)),
-    *(DAY_US * days for days in (1, 7, 28)),
-)
-_MOST: Final = 120
-_MONDAY_US: Final = 4 * DAY_US  # 1970-01-05
 
 Lines = Sequence[tuple[str, str, Array | None]]
 """The name and the label of each line, and its hits, or None for all matching hits."""
@@ -34,7 +26,7 @@ def timeline(selection: Selection, lines: Lines, before: Array | None) -> Timeli
         return None
     begin_us, end_us = span
     step_us = step_of(end_us - begin_us)
-    first_us = _floor(begin_us, step_us)
+    first_us = floor_of(begin_us, step_us)
     count = -(-(end_us - first_us) // step_us)
     series: list[Series] = []
     for name, label, places in lines:
@@ -66,14 +58,6 @@ def span_of(selection: Selection) -> tuple[int, int] | None:
     return (begin_us, end_us) if begin_us < end_us else None
 
 
-def step_of(span_us: int) -> int:
-    """Return the length of the buckets, so that there are at most 120, and usually at least 24."""
-    for step_us in _STEPS_US:
-        if span_us <= step_us * _MOST:
-            return step_us
-    return -(-span_us // _MOST // DAY_US) * DAY_US
-
-
 def _counts(
     selection: Selection, places: Array | None, buckets_of: tuple[int, int, int]
 ) -> list[float]:
@@ -95,9 +79,3 @@ def _histogram(buckets: Array, count: int, weights: Array | None = None) -> list
     weights = None if weights is None else weights[is_in]
     found = np.bincount(buckets[is_in], weights, minlength=count)
     return [int(each) for each in found]
-
-
-def _floor(time_us: int, step_us: int) -> int:
-    """Return the begin of the bucket that contains a time. Weeks begin on Mondays."""
-    offset_us = _MONDAY_US if step_us % (7 * DAY_US) == 0 else 0
-    return (time_us - offset_us) // step_us * step_us + offset_us

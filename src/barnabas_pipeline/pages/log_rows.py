@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from barnabas.console.problem import WebProblem
-from barnabas_pipeline.pages.filters import Filters
+from barnabas_pipeline.pages.filters import Filters, row_limit
 from barnabas_pipeline.pages.log_columns import LogColumns, Numbers
 from barnabas_pipeline.pages.log_timeline import timeline
 from barnabas_pipeline.pages.log_words import Search, parse_words
@@ -65,7 +65,7 @@ class LogRows:
         """
         if options.get("row"):
             return self._only(options["row"])
-        limit, search = _limit(options), self._search(filters, options)
+        limit, search = row_limit(options, LIMIT, MOST_ROWS), self._search(filters, options)
         if search is None:
             rows = found = self._columns.select(filters.period, filters)
         else:
@@ -165,10 +165,3 @@ class LogRows:
         masked = self._mask(text[: most + _MASKED_AHEAD])
         is_cut = len(text) > most + _MASKED_AHEAD or len(masked) > most
         return shown(masked[:most], None) + ("…" if is_cut else "")
-
-
-def _limit(options: Mapping[str, str]) -> int:
-    text = options.get("limit", "") or str(LIMIT)
-    if not (text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= MOST_ROWS):
-        raise WebProblem(400, f"limit={text[:40]}: give a number from 1 to {MOST_ROWS:,}")
-    return int(text)

@@ -9,21 +9,14 @@ import numpy as np
 from barnabas_formats.format import RAW
 from barnabas_formats.levels import LEVELS
 from barnabas_pipeline.logs.headlines import ERRORS
+from barnabas_pipeline.pages.buckets import floor_of, step_of
 from barnabas_pipeline.pages.filters import Period
 from barnabas_pipeline.pages.log_columns import Coded, LogColumns, Numbers, take
 from barnabas_pipeline.pages.shapes import Series, Timeline
 
 SEVERITIES: Final = (("errors", "Errors"), ("warnings", "Warnings"), ("other", "Other entries"))
 WARNING: Final = "WARN"
-_MOST_BUCKETS: Final = 120
 _LEAST_BUCKETS: Final = 24
-_SECOND: Final = 1_000_000
-_STEPS_S: Final = tuple(
-    [1, 2, 5, 10, 15, 30]
-    + [60 * each for each in (1, 2, 5, 10, 15, 30)]
-    + [3_600 * each for each in (1, 2, 3, 6, 12)]
-    + [86_400 * each for each in (1, 2, 7, 14, 28, 84, 168, 364)]
-)
 
 
 def severities(levels: Coded) -> Numbers:
@@ -54,28 +47,16 @@ def span_of(columns: LogColumns, rows: Numbers, period: Period) -> Period | None
     return Period(since, max(until, since + 1))
 
 
-def step_us(span: Period) -> int:
-    """Return the length of a bucket, with which a span has at most 120 buckets."""
-    assert span.since_us is not None and span.until_us is not None
-    length_s = (span.until_us - span.since_us) / _SECOND
-    for each in _STEPS_S:
-        # The first bucket may begin before the span.
-        if length_s / each <= _MOST_BUCKETS - 1:
-            return each * _SECOND
-    week_s = 604_800
-    return int(length_s / (week_s * (_MOST_BUCKETS - 1)) + 1) * week_s * _SECOND
-
-
 def timeline(columns: LogColumns, rows: Numbers, period: Period) -> Timeline | None:
     """Return the number of these rows over time by severity, or None without rows.
 
-    `rows`: in order. Buckets begin at multiples of their length.
+    `rows`: in order. Buckets of weeks begin on Mondays.
     """
     span = span_of(columns, rows, period)
     if span is None or span.since_us is None or span.until_us is None:
         return None
-    step = step_us(span)
-    begin = span.since_us // step * step
+    step = step_of(span.until_us - span.since_us)
+    begin = floor_of(span.since_us, step)
     count = max(_LEAST_BUCKETS, -((begin - span.until_us) // step))
     found = _counted(columns, rows, begin, step, count)
     return Timeline(

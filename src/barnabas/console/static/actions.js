@@ -47,7 +47,7 @@ async function send(name, step, body, secret) {
     answer = await response.json();
   } catch {
     const known = step === "apply" ? " It is not known whether the change was made." : "";
-    throw new Trouble(`The console's server does not answer.${known}`, 0);
+    throw new Trouble(`The server does not answer.${known}`, 0);
   }
   if (!response.ok) throw new Trouble(answer.error, response.status);
   return answer;

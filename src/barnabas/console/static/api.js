@@ -1,46 +1,16 @@
 /** Polls the server while the page is visible, and reports when the server does not answer. */
 
+import { Trouble, fetchText } from "./fetch-text.js";
 import { useEffect, useRef, useState } from "./html.js";
+
+export { Trouble };
 
 const POLL_MS = 2000;
 const LONGEST_MS = 30000;
-const TIMEOUT_MS = 20000;
-
-/** A request that failed. `status` is 0 if there was no answer at all. */
-export class Trouble extends Error {
-  constructor(message, status) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** @param {string} path such as "api/topics" @param {AbortSignal} [signal] @returns {Promise<string>} */
-async function ask(path, signal) {
-  const timeout = AbortSignal.timeout(TIMEOUT_MS);
-  let response;
-  let text;
-  try {
-    const options = { signal: signal ? AbortSignal.any([signal, timeout]) : timeout };
-    response = await fetch(path, options);
-    text = await response.text();
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new Trouble("The console's server does not answer.", 0);
-  }
-  if (response.ok) return text;
-  let said = "";
-  try {
-    said = JSON.parse(text).error;
-  } catch {
-    // The response is not JSON, perhaps because it comes from a proxy.
-  }
-  if (response.status === 401) dispatchEvent(new Event("barnabas-signed-out"));
-  throw new Trouble(said || `The server answered ${response.status} to ${path}.`, response.status);
-}
 
 /** @param {string} path @returns {Promise<any>} */
 export async function get(path) {
-  return JSON.parse(await ask(path));
+  return JSON.parse(await fetchText(path));
 }
 
 /** Sends the waiting requests immediately. */
@@ -73,7 +43,7 @@ export function usePoll(path, every = POLL_MS) {
       if (document.hidden || isBusy) return;
       isBusy = true;
       try {
-        const text = await ask(path, abort.signal);
+        const text = await fetchText(path, abort.signal);
         failures = 0;
         const at = Date.now();
         if (text === last.current.text && path === last.current.path) {

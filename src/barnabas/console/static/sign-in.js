@@ -28,7 +28,7 @@ async function send(step, body) {
     const answer = await response.json();
     return response.ok ? "" : answer.error;
   } catch {
-    return "The console's server does not answer.";
+    return "The server does not answer.";
   }
 }
 

@@ -1,5 +1,6 @@
 /** Asks the server, and keeps the last answer until the next one arrives. */
 
+import { fetchText } from "../console/fetch-text.js";
 import { useEffect, useRef, useState } from "../console/html.js";
 
 const SITE_MS = 10_000;
@@ -7,24 +8,12 @@ const TIMEOUT_MS = 120_000;
 
 /** @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} Throws an error with the server's text. */
 export async function ask(path, signal) {
-  const timeout = AbortSignal.timeout(TIMEOUT_MS);
-  let response;
-  let text;
+  const text = await fetchText(path, signal, TIMEOUT_MS);
   try {
-    response = await fetch(path, { signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
-    text = await response.text();
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new Error("The server does not answer.");
-  }
-  let answer = null;
-  try {
-    answer = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
-    // The response is not JSON, perhaps because it comes from a proxy.
+    throw new Error(`The answer to ${path.slice(0, 100)} is not JSON; perhaps a proxy has sent it.`);
   }
-  if (response.ok && answer !== null) return answer;
-  throw new Error(answer?.error || `The server answered ${response.status} to ${path.slice(0, 100)}.`);
 }
 
 /**

@@ -34,10 +34,12 @@ def test_zs_1_they_pass_with_a_real_server_too() -> None:
     ]
     java.append("-Djava.security.auth.login.config={jaas}")
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-    assert passed_by([*java, main]) >= LEAST_PASSED
+    # This test gives a server five seconds to start again, and a JVM needs about as long.
+    too_fast = "not test_request_queuing_session_expired"
+    assert passed_by([*java, main], "-k", too_fast) >= LEAST_PASSED
 
 
-def passed_by(command: list[str]) -> int:
+def passed_by(command: list[str], *selection: str) -> int:
     """Runs the suite with the servers that this command starts; none of its tests may fail."""
     python = foreign.require_kazoo_suite()
     environment = {
@@ -50,7 +52,7 @@ def passed_by(command: list[str]) -> int:
     }
     options = ["-p", kazoo_suite.__name__, "-p", "no:cacheprovider", "-q", "--timeout", "120"]
     done = subprocess.run(
-        [str(python), "-m", "pytest", *options, "-rfE", "--pyargs", "kazoo.tests"],
+        [str(python), "-m", "pytest", *options, "-rfE", *selection, "--pyargs", "kazoo.tests"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -186,6 +186,20 @@ def require_newest_java_client() -> Path:
     return _jars(f"kafka-clients-{NEWEST_CLIENT_VERSION}", [client])
 
 
+def require_zookeeper_client(version: str) -> Path:
+    """The directory of the jars of ZooKeeper's own Java client, of that version."""
+    client = f"org.apache.zookeeper:zookeeper:{version}"
+    return _jars(f"zookeeper-{version}", [client, *_LOGGING_ARTIFACTS])
+
+
+def require_zookeeper_shell() -> Path:
+    """Debian's script for ZooKeeper's own shell."""
+    script = Path("/usr/share/zookeeper/bin/zkCli.sh")
+    if not script.exists():
+        missing("no zkCli.sh", "apt-get install zookeeper")
+    return script
+
+
 def require_java_compiler() -> Path:
     """The jar of the Eclipse compiler: started by `java -jar`, it needs no JDK."""
     jars = _jars(f"ecj-{COMPILER_VERSION}", [f"org.eclipse.jdt:ecj:{COMPILER_VERSION}"])

@@ -34,20 +34,27 @@ def require_newest() -> list[Path]:
 
 
 def command(require: Callable[[], list[Path]], program: Path = SOURCE) -> Command:
-    """Starts that program, which may use `JavaClient`. What is compiled of it is kept, since many
-    processes run the same and each compilation takes two seconds of CPU time."""
+    """Starts that program, which may use `JavaClient`."""
 
     def start(_: Path) -> list[str]:
-        java, compiler, jars = require()
-        sources = sorted({SOURCE, program})
-        content = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-        classes = foreign.cached(
-            f"{jars.name}-{program.stem}-{content}",
-            lambda directory: _compile([java, compiler, jars], sources, directory),
-        )
-        return [str(java), *FRUGAL, "-cp", f"{classes}:{jars}/*", program.stem]
+        parts = require()
+        classes = compiled(parts, program, sorted({SOURCE, program}))
+        return [str(parts[0]), *FRUGAL, "-cp", f"{classes}:{parts[-1]}/*", program.stem]
 
     return start
+
+
+def compiled(parts: Sequence[Path], program: Path, sources: Sequence[Path]) -> Path:
+    """The directory with what is compiled of these sources, by these Java, compiler and jars.
+
+    It is kept, since many processes run the same and each compilation takes two seconds of CPU
+    time.
+    """
+    content = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    return foreign.cached(
+        f"{parts[-1].name}-{program.stem}-{content}",
+        lambda directory: _compile(parts, sources, directory),
+    )
 
 
 def _compile(parts: Sequence[Path], sources: Sequence[Path], directory: Path) -> None:

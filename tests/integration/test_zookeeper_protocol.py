@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.kit.clients.zookeeper_wire import (
     create_ttl_body,
     watch_body,
 )
+from tests.kit.processes.broker_process import COMMAND
 from tests.kit.processes.own_zookeeper_process import OwnZooKeeperProcess
 from tests.kit.processes.zookeeper_process import running
 from tests.kit.waiting import wait_until
@@ -104,6 +106,20 @@ def test_zs_1_a_client_that_must_log_in_gets_no_other_response(tmp_path: Path) -
         ((_, code, (challenge,)),) = session.ask(Op.SASL, buffer_bytes(b""))  # type: ignore[misc]
         assert code == Code.OK and challenge.startswith(b'realm="zk-sasl-md5"')
         assert "a-secret" not in server.log.read_text()
+
+
+def test_zs_1_a_file_without_users_stops_the_start(tmp_path: Path) -> None:
+    jaas = tmp_path / "jaas.conf"
+    jaas.write_text(JAAS.replace("Server", "Other"))
+    words = ["zookeeper", "start", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    done = subprocess.run(
+        [str(COMMAND), *words, "--jaas-config", str(jaas)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    reason = "java.security.auth.login.config: the file has no section Server"
+    assert (done.returncode, done.stderr) == (1, f"barnabas zookeeper start: {reason}\n")
 
 
 def test_zs_1_a_super_user_may_do_everything(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Lets clients log in with SASL's mechanism DIGEST-MD5 (RFC 2831), as ZooKeeper does. Pure.
 
-The client's first message is empty, and the challenge follows. The next message proves that the
+The response to the client's first message is the challenge. The next message proves that the
 client knows the password, and the response proves the same of the server. Nothing is signed or
 encrypted afterwards (the only `qop` is `auth`). Newer mechanisms are safer, but ZooKeeper's clients
 have no other without Kerberos.
@@ -30,18 +30,20 @@ class LoginFailed(BarnabasError):
 class DigestExchange:
     """The exchange of one login."""
 
-    __slots__ = ("_nonce", "_users", "user")
+    __slots__ = ("_is_begun", "_nonce", "_users", "user")
 
     def __init__(self, users: Mapping[str, str], nonce: str) -> None:
         """`nonce`: a random text, which is never used again."""
         self._users = users
         self._nonce = nonce
+        self._is_begun = False
         self.user: str | None = None
         """Who has logged in."""
 
     def respond(self, token: bytes) -> bytes:
         """Return the server's next message. Raises LoginFailed."""
-        if not token:
+        if not self._is_begun:
+            self._is_begun = True  # whatever the client's first message contains
             return (
                 f'realm="{REALM}",nonce="{self._nonce}",charset=utf-8,algorithm=md5-sess'
             ).encode()

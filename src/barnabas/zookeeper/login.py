@@ -73,12 +73,13 @@ class Login:
             return buffer_bytes(None)  # like ZooKeeper if there is no JAAS file
         from barnabas.zookeeper.digest_md5 import DigestExchange, LoginFailed
 
-        if candidate.exchange is None or not token:
+        if candidate.exchange is None:
             candidate.exchange = DigestExchange(self._settings.users, self._new_nonce())
         try:
             answer = candidate.exchange.respond(token)
         except LoginFailed as error:
             _log.warning("login from %s failed: %s", candidate.host, error)
+            candidate.exchange = None
             is_required = "sasl" in self._settings.required_schemes
             if self._settings.keeps_failed and not is_required:
                 return buffer_bytes(None)

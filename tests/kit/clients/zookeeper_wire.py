@@ -84,7 +84,9 @@ class WireSession:
                 break
             assert (got, error) == (-1, 0), (got, error)
             found.append(("event", reader.i32(), reader.i32(), reader.string()))
-        found.append((op, error, self._body(op, reader) if not error else ()))
+        # A login that has failed is answered with a whole response, too.
+        has_body = not error or op == Op.SASL
+        found.append((op, error, self._body(op, reader) if has_body else ()))
         assert reader.left == 0, (op, reader.left)
         return found
 

@@ -75,6 +75,12 @@ def test_zs_1_anything_else_is_no_login(refused: bytes) -> None:
     assert login.user is None
 
 
+def test_zs_1_the_first_message_is_never_a_login() -> None:
+    login = DigestExchange({"admin": "a\u00e9"}, "n1")
+    assert login.respond(message()).startswith(b"realm=")
+    assert login.user is None
+
+
 def test_zs_1_a_message_is_accepted_only_once() -> None:
     login = exchange()
     login.respond(message())

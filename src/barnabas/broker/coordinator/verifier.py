@@ -130,7 +130,7 @@ class Verifier(ReplicaListener):
         try:
             codes = await self._ask(batch.transactional_id, request)
         except _CannotVerify:
-            # As in Kafka, a coordinator on a broker before Kafka 3.5 is not asked.
+            # As in Kafka, a coordinator that is too old (Kafka 3.4 and earlier) is not asked.
             codes = dict.fromkeys(guards, NONE)
         for topic_partition, guard in guards.items():
             guard.code = codes.get(topic_partition, CoordinatorNotAvailable.code)

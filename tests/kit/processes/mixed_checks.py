@@ -167,6 +167,8 @@ def check_return(mixed: MixedCluster, admin: SyncAdmin, leader: int, follower: i
         mixed.depose()
     with paused(mixed, follower):
         wait_until(lambda: follower not in mixed.registered(), PATIENCE_S)
+        wait_until(lambda: isr_at(mixed, leader, topic) == {leader, third}, PATIENCE_S)
+    mixed.wait_for_members()
     wait_until(lambda: isr_at(mixed, leader, topic) == {1, 2, 3}, PATIENCE_S)
 
 

@@ -59,16 +59,16 @@ def test_mx_2_a_stream_of_transactions_survives_a_roll_there_and_back(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("version", (foreign.KAFKA_VERSION, *foreign.OTHER_BROKERS_VERSIONS))
 def test_mx_2_a_stream_of_transactions_survives_random_kills_and_changes(
     tmp_path: Path, version: str, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
-    """MX-1, MX-2: fifteen steps, each of which ends a broker; all six take about five minutes."""
+    """MX-1, MX-2: six steps, each of which ends a broker; all versions take five minutes."""
     versions = {} if version == foreign.KAFKA_VERSION else dict.fromkeys(ALL_KAFKA, version)
     protocol = "inter.broker.protocol.version=" + ".".join(version.split(".")[:2])
     chance = Random(seed)
-    steps = [(chance.choice((1, 2, 3)), chance.choice(KINDS)) for _ in range(15)]
+    steps = [(chance.choice((1, 2, 3)), chance.choice(KINDS)) for _ in range(6)]
     with mixed_cluster(tmp_path, ALL_KAFKA, *OPTIONS, protocol, versions=versions) as mixed:
         record_property("committed", pump_through(mixed, steps))
 

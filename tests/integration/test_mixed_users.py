@@ -32,7 +32,7 @@ from barnabas.security.acl_binding import (
 )
 from tests.kit import foreign
 from tests.kit.broker.produces import produce_request
-from tests.kit.broker.quota_calls import RAW, set_quotas
+from tests.kit.broker.quota_calls import RAW, Parts, set_quotas
 from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.mixed_cluster import (
     KINDS,
@@ -61,6 +61,7 @@ SETTINGS = (
     "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
     "super.users=User:ANONYMOUS",
 )
+ENTITIES: tuple[Parts, ...] = (RAW, {"user": "ANONYMOUS"})
 MEMBERS: dict[int, Kind] = {1: "kafka", 2: "ours"}
 
 
@@ -222,7 +223,7 @@ def test_mx_1_quotas_of_either_kind_throttle_at_both(users: Users, writer: Kind)
     def is_free(partition: int) -> bool:
         return throttle_ms(partition) == 0
 
-    for entity, partition in itertools.product((RAW, {"user": "ANONYMOUS"}), (0, 1)):
+    for entity, partition in itertools.product(ENTITIES, (0, 1)):
         wait_until(partial(is_free, partition), PATIENCE_S)
         with RawClient(brokers[writing].bootstrap_servers) as client:
             set_quotas(client, entity, producer_byte_rate=100.0)

@@ -50,10 +50,18 @@ Record = tuple[int, Any, Any, Any, Any]
 """Timestamp type, timestamp, key, value, headers."""
 
 
-@pytest.fixture
-def kraft(tmp_path: Path) -> Iterator[KraftProcess]:
-    with kraft_process(tmp_path / "kraft", *KRAFT) as process:
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KraftProcess]:
+    with kraft_process(tmp_path_factory.mktemp("kraft"), *KRAFT) as process:
         yield process
+
+
+@pytest.fixture
+def kraft(node: KraftProcess) -> KraftProcess:
+    """The one node of these tests, without the topics of the last one."""
+    with SyncAdmin(node.bootstrap_servers) as admin:
+        admin.delete_topics(admin.list_topics(include_internal=False))
+    return node
 
 
 @pytest.fixture
@@ -187,6 +195,29 @@ def test_a_copy_has_every_record_once_although_it_is_killed(
     assert "0 offsets left" in copying.run("status")
 
 
+def test_a_copy_outlives_the_brokers_of_its_target(
+    kraft: KraftProcess, ours: BrokerProcess
+) -> None:
+    """They are killed and started again, and it continues by itself."""
+    copying = Copying(kraft.bootstrap_servers, ours.bootstrap_servers)
+    with SyncAdmin(kraft.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("orders", 2, 1)])
+    produce_all_kinds(kraft.bootstrap_servers, "orders", 2)
+    process = copying.start("run", "--follow")
+    wait_until(copying.is_complete, SECONDS)
+    for _ in range(3):
+        produce_all_kinds(kraft.bootstrap_servers, "orders", 2)
+        ours.kill()
+        ours.start()
+    wait_until(copying.is_complete, SECONDS)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, said
+    assert "no differences" in copying.run("verify")
+    theirs = without_offsets(everything(kraft.bootstrap_servers, "orders", 2))
+    assert without_offsets(everything(ours.bootstrap_servers, "orders", 2)) == theirs
+
+
 def test_a_second_copy_replaces_the_first(kraft: KraftProcess, ours: BrokerProcess) -> None:
     """The first notices it at its next transaction, and nothing is copied twice."""
     copying = Copying(kraft.bootstrap_servers, ours.bootstrap_servers)
@@ -194,40 +225,52 @@ def test_a_second_copy_replaces_the_first(kraft: KraftProcess, ours: BrokerProce
         admin.create_topics([NewTopic("orders", 1, 1)])
     produce_all_kinds(kraft.bootstrap_servers, "orders", 1)
     first = copying.start("run", "--follow")
-    wait_until(lambda: copying.is_complete(), SECONDS)
+    wait_until(copying.is_complete, SECONDS)
     produce_all_kinds(kraft.bootstrap_servers, "orders", 1)
     second = copying.start("run", "--follow")
-    wait_until(lambda: copying.is_complete(), SECONDS)
+    wait_until(copying.is_complete, SECONDS)
     produce_all_kinds(kraft.bootstrap_servers, "orders", 1)
     said, _ = first.communicate(timeout=SECONDS)
     assert first.returncode == 1
     assert "another `barnabas copy` from the same cluster has started" in said
-    wait_until(lambda: copying.is_complete(), SECONDS)
+    wait_until(copying.is_complete, SECONDS)
     second.send_signal(signal.SIGINT)
     second.communicate(timeout=SECONDS)
     assert "orders-0 is equal: 4,500 records" in copying.run("verify")
 
 
 def produce_compacted(servers: str) -> None:
-    """Until the broker has removed records, so that the log has gaps."""
+    """Every third key is unique, so a cleaned log has gaps everywhere."""
     configs = {
         "cleanup.policy": "compact",
         "segment.ms": "100",
         "min.cleanable.dirty.ratio": "0.01",
         "delete.retention.ms": "0",
     }
+    rounds = 5
     with SyncAdmin(servers) as admin, SyncProducer(servers) as producer:
         admin.create_topics([NewTopic("users", 1, 1, configs)])
-
-        def has_gaps() -> bool:
+        for each in range(rounds):
             for number in range(200):
-                value = None if number == 13 else b"v" * (number % 50)
-                producer.send("users", value, key=f"{number % 40}".encode(), partition=0)
+                key = f"{number % 40}" if number % 3 else f"unique {each} {number}"
+                producer.send(
+                    "users",
+                    None if number == 199 else b"v" * (number % 50),
+                    key=key.encode(),
+                    partition=0,
+                    timestamp_ms=LONG_AGO_MS + each * 1000,  # a segment for each round
+                )
             producer.flush()
-            (found,) = everything(servers, "users", 1)
-            return len(found) < found[-1][0] - found[0][0] - 100
 
-        wait_until(has_gaps, SECONDS)
+    def is_clean() -> bool:
+        """But for the last segment, which Kafka does not clean."""
+        (found,) = everything(servers, "users", 1)
+        return all(
+            offset >= 200 * (rounds - 1) or record[2].startswith(b"unique")
+            for offset, record in found
+        )
+
+    wait_until(is_clean, SECONDS)
 
 
 def read_in_group(servers: str, topic: str, group: str, count: int) -> None:

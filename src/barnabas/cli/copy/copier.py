@@ -25,6 +25,7 @@ from barnabas.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
     KafkaError,
+    MessageTooLarge,
     OffsetOutOfRange,
     OutOfOrderSequenceNumber,
     ProducerFenced,
@@ -122,6 +123,10 @@ class Copier:
                 raise CopyFailed(
                     "another `barnabas copy` from the same cluster has started, or the last "
                     "transaction took too long; run the command again to continue"
+                ) from error
+            except MessageTooLarge as error:
+                raise CopyFailed(
+                    f"{error}; raise max.message.bytes of the target's topic"
                 ) from error
             except (Unreachable, KafkaError) as error:
                 helps = isinstance(error, (Unreachable, *_NEXT_ATTEMPT_HELPS))

@@ -11,7 +11,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.fetched import AbortedTransaction, Chunk
 from barnabas.client.errors import broker_error
 from barnabas.client.offsets import EARLIEST, LATEST, READ_COMMITTED, OffsetFinder
-from barnabas.errors import LeaderNotAvailable, MessageTooLarge
+from barnabas.errors import CorruptData, LeaderNotAvailable
 from barnabas.protocol.api import FETCH
 from barnabas.protocol.messages.fetch import (
     FetchPartition,
@@ -133,5 +133,5 @@ def _chunk(name: TopicPartition, positions: Positions, data: PartitionData) -> C
     assert isinstance(data.records, memoryview), "decoded records are a view"
     chunk = Chunk(name, offset, data.records, aborted, data.high_watermark)
     if not chunk.records:
-        raise MessageTooLarge(f"the batch at offset {offset} of {name} did not arrive whole")
+        raise CorruptData(f"the batch at offset {offset} of {name} did not arrive whole")
     return chunk

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from barnabas.cli.copy.copier import read_progress
+from barnabas.cli.copy.copier import CopyFailed, read_progress
 from barnabas.cli.copy.fetches import Fetches
 from barnabas.cli.copy.plan import TopicFacts, is_wanted
 from barnabas.cli.copy.progress import PROGRESS_TOPIC, Progress
@@ -23,6 +23,7 @@ from barnabas.client.admin.admin import (
 from barnabas.client.channel import system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig, configure, of_every_client
+from barnabas.client.errors import NoBrokersAvailable
 from barnabas.config import load_properties
 from barnabas.errors import ConfigError, TopicAlreadyExists
 from barnabas.types import TopicPartition
@@ -110,8 +111,8 @@ async def both_sides(
 ) -> AsyncIterator[Sides]:
     """Connect to both clusters, for the length of a `with` block. Raises UsageError."""
     async with (
-        _side(addresses[0], _options(files[0])) as source,
-        _side(addresses[1], _options(files[1])) as target,
+        _side("--from", addresses[0], _options(files[0])) as source,
+        _side("--to", addresses[1], _options(files[1])) as target,
     ):
         if source.cluster_id == target.cluster_id:
             raise click.UsageError(f"--from and --to are the same cluster, {source.cluster_id}")
@@ -119,16 +120,19 @@ async def both_sides(
 
 
 @asynccontextmanager
-async def _side(servers: str, options: Mapping[str, Any]) -> AsyncIterator[Side]:
+async def _side(option: str, servers: str, options: Mapping[str, Any]) -> AsyncIterator[Side]:
     config, _ = configure(ClientConfig, options)
     cluster = Cluster(servers, config, system_seams())
-    async with Admin(servers, **options) as admin:
+    try:
         await cluster.start()
-        try:
+    except NoBrokersAvailable as error:
+        raise CopyFailed(f"{option}: {error}") from error
+    try:
+        async with Admin(servers, **options) as admin:
             described = await admin.describe_cluster()
             yield Side(admin, cluster, described.cluster_id, len(described.brokers))
-        finally:
-            await cluster.close()
+    finally:
+        await cluster.close()
 
 
 def _options(path: str | None) -> dict[str, Any]:

@@ -111,8 +111,8 @@ def test_a_joined_batch_stays_small_enough() -> None:
 
 def test_compacted_batches_are_encoded_anew() -> None:
     """A broker refuses produced batches with gaps."""
-    original = batch(10, 5)
-    header = read_header(original)._replace(last_offset_delta=9)
+    original = batch(10, 50, 0, b"v" * 500)
+    header = read_header(original)._replace(last_offset_delta=99)
     check(chunk_of(seal(header, original[HEADER_BYTES:])))
 
 

@@ -266,7 +266,7 @@ def produce_compacted(servers: str) -> None:
         """But for the last segment, which Kafka does not clean, and the last keys before it."""
         (found,) = everything(servers, "users", 1)
         return all(
-            offset >= 200 * (rounds - 1) - 40 or record[2].startswith(b"unique")
+            offset >= 200 * (rounds - 1) - 80 or record[2].startswith(b"unique")
             for offset, record in found
         )
 

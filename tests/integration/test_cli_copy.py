@@ -195,29 +195,6 @@ def test_a_copy_has_every_record_once_although_it_is_killed(
     assert "0 offsets left" in copying.run("status")
 
 
-def test_a_copy_outlives_the_brokers_of_its_target(
-    kraft: KraftProcess, ours: BrokerProcess
-) -> None:
-    """They are killed and started again, and it continues by itself."""
-    copying = Copying(kraft.bootstrap_servers, ours.bootstrap_servers)
-    with SyncAdmin(kraft.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic("orders", 2, 1)])
-    produce_all_kinds(kraft.bootstrap_servers, "orders", 2)
-    process = copying.start("run", "--follow")
-    wait_until(copying.is_complete, SECONDS)
-    for _ in range(3):
-        produce_all_kinds(kraft.bootstrap_servers, "orders", 2)
-        ours.kill()
-        ours.start()
-    wait_until(copying.is_complete, SECONDS)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, said
-    assert "no differences" in copying.run("verify")
-    theirs = without_offsets(everything(kraft.bootstrap_servers, "orders", 2))
-    assert without_offsets(everything(ours.bootstrap_servers, "orders", 2)) == theirs
-
-
 def test_a_second_copy_replaces_the_first(kraft: KraftProcess, ours: BrokerProcess) -> None:
     """The first notices it at its next transaction, and nothing is copied twice."""
     copying = Copying(kraft.bootstrap_servers, ours.bootstrap_servers)

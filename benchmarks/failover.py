@@ -1,6 +1,6 @@
 """How long partitions have no leader: a broker that leads 1,000 is killed, or stops in order.
 
-    python -m benchmarks.failover [--partitions N]
+    python -m benchmarks.failover [--partitions N] [--own-zookeeper]
 
 Three processes, replication factor 3, min.insync.replicas 2, an idempotent producer with acks=all
 that writes to the partitions in turn. "after the znode" is from the moment in which ZooKeeper drops
@@ -11,6 +11,8 @@ record after the other and tries again every 50 ms. What it waits for is the clu
 
 "with a past": each log had a record before a rolling restart, which flushed it, so that its epochs
 are on disk already when the new leader adds one.
+
+With --own-zookeeper, `barnabas zookeeper start` is in the place of Java's server.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +34,9 @@ from barnabas.client import SyncAdmin, SyncProducer, TopicPartition
 from barnabas.client.admin.partition_admin import PREFERRED
 from barnabas.client.producer.batch import ProducerRecord
 from benchmarks.figures import Figure, parser_of, show
-from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.processes.cluster_process import ClusterProcess, started
+from tests.kit.processes.own_zookeeper_process import OwnZooKeeperProcess
+from tests.kit.processes.zookeeper_process import KeeperProcess, ZooKeeperProcess
 from tests.kit.waiting import wait_until
 
 PARTITIONS = 1_000
@@ -43,16 +48,20 @@ _LOOK_EVERY_SECONDS = 0.05
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    parser.add_argument("--own-zookeeper", action="store_true", help="not Java's")
     options = parser.parse_args()
-    show("failover, three brokers", measure(options.partitions), options.json)
+    kind = OwnZooKeeperProcess if options.own_zookeeper else ZooKeeperProcess
+    show("failover, three brokers", measure(options.partitions, kind), options.json)
 
 
-def measure(partitions: int) -> list[Figure]:
+def measure(
+    partitions: int, keeper: Callable[[Path], KeeperProcess] = ZooKeeperProcess
+) -> list[Figure]:
     """Killed, then stopped in order, each in a cluster of its own."""
-    killed = _measure(partitions, 3, signal.SIGKILL)
-    past = _measure(partitions, 3, signal.SIGKILL, has_past=True)
-    controller = _measure(partitions, 1, signal.SIGKILL)
-    stopped = _measure(partitions, 3, signal.SIGTERM)
+    killed = _measure(partitions, 3, signal.SIGKILL, keeper)
+    past = _measure(partitions, 3, signal.SIGKILL, keeper, has_past=True)
+    controller = _measure(partitions, 1, signal.SIGKILL, keeper)
+    stopped = _measure(partitions, 3, signal.SIGTERM, keeper)
     return [
         Figure("killed: first record after the znode", "s", killed.first_record, 1.0),
         Figure("killed: first record of librdkafka", "s", killed.first_of_load),
@@ -78,12 +87,17 @@ class _Times(NamedTuple):
 
 
 def _measure(
-    partitions: int, leader: int, how: signal.Signals, *, has_past: bool = False
+    partitions: int,
+    leader: int,
+    how: signal.Signals,
+    keeper: Callable[[Path], KeeperProcess],
+    *,
+    has_past: bool = False,
 ) -> _Times:
     """Broker 1 is started first, so it is the controller as well."""
     with (
         tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory,
-        cluster_process(Path(directory), 3, "min.insync.replicas=2") as cluster,
+        started(_cluster(Path(directory), keeper)) as cluster,
     ):
         _create(cluster, partitions, leader)
         if has_past:
@@ -111,6 +125,10 @@ def _measure(
         longest = load.longest(began, ended)
         first = next(at for at in probe.acknowledged if at > gone.at)
         return _Times(first - gone.at, after[0] - gone.at, after[-1] - gone.at, moved, longest)
+
+
+def _cluster(directory: Path, keeper: Callable[[Path], KeeperProcess]) -> ClusterProcess:
+    return ClusterProcess(directory, 3, "min.insync.replicas=2", zookeeper=keeper(directory))
 
 
 def _create(cluster: ClusterProcess, partitions: int, leader: int) -> None:

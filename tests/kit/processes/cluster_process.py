@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.kit.processes.broker_process import BrokerProcess
-from tests.kit.processes.zookeeper_process import ZooKeeperProcess
+from tests.kit.processes.zookeeper_process import KeeperProcess, ZooKeeperProcess
 from tests.kit.raw_client import NO_TIDYING
 from tests.kit.waiting import wait_until
 
@@ -17,8 +17,11 @@ SESSION_MS = 2_000
 class ClusterProcess:
     """`size` brokers with the ids 1, 2, ... and a ZooKeeper; each on a port that it keeps."""
 
-    def __init__(self, directory: Path, size: int, *options: str) -> None:
-        self.zookeeper = ZooKeeperProcess(directory)
+    def __init__(
+        self, directory: Path, size: int, *options: str, zookeeper: KeeperProcess | None = None
+    ) -> None:
+        """`zookeeper`: a server that is not Java's, and that does not run yet."""
+        self.zookeeper = zookeeper or ZooKeeperProcess(directory)
         self.brokers: dict[int, BrokerProcess] = {}
         for broker_id in range(1, size + 1):
             own = directory / f"broker-{broker_id}"

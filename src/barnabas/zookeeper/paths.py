@@ -17,7 +17,8 @@ def check_path(path: str) -> None:
         return
     if not path.startswith("/") or path.endswith("/"):
         raise Refusal(Code.BAD_ARGUMENTS)
-    if any(each in ("", ".", "..") for each in path[1:].split("/")):
+    names = path[1:].split("/")
+    if "" in names or "." in names or ".." in names:
         raise Refusal(Code.BAD_ARGUMENTS)
     if not path.isascii() and any("\ud800" <= each <= "\uf8ff" or each > "\uffff" for each in path):
         raise Refusal(Code.BAD_ARGUMENTS)

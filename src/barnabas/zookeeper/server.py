@@ -10,6 +10,7 @@ import asyncio
 import errno
 import gc
 import logging
+import math
 import os
 import signal
 import sys
@@ -76,7 +77,7 @@ class ZooKeeperServer:
         self.holding: dict[ClientConnection, None] = {}
         """The connections with frames that wait for the disk."""
         self._received = self._sent = 0  # by connections that have been closed
-        self._latencies = [0.0, 0.0, 0.0, 0.0]  # count, sum, least, most, in seconds
+        self._latencies = [0.0, 0.0, math.inf, 0.0]  # count, sum, least, most, in seconds
         self.connections: dict[ClientConnection, None] = {}
         self._per_host: Counter[str] = Counter()
         self._is_idle = asyncio.Event()
@@ -162,9 +163,13 @@ class ZooKeeperServer:
         return answer(word, ServerLooks(self))
 
     def count_latency(self, seconds: float) -> None:
-        count, total, least, most = self._latencies
-        least = min(least, seconds) if count else seconds
-        self._latencies = [count + 1, total + seconds, least, max(most, seconds)]
+        latencies = self._latencies
+        latencies[0] += 1
+        latencies[1] += seconds
+        if seconds < latencies[2]:
+            latencies[2] = seconds
+        if seconds > latencies[3]:
+            latencies[3] = seconds
 
     # ---- the disk ----
 
@@ -259,7 +264,7 @@ class ZooKeeperServer:
             sum(len(path) + len(node.data or b"") for path, node in tree.nodes.items()),
             sum(map(len, tree.ephemerals.values())),
             *(len(self.processor.watches), len(self.processor.sessions.by_id)),
-            round(least * 1000),
+            round(least * 1000) if count else 0,
             total * 1000 / count if count else 0.0,
             round(most * 1000),
             round((asyncio.get_running_loop().time() - self._began_s) * 1000),

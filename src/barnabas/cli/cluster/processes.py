@@ -31,6 +31,7 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 
 _POLL_S = 0.05
+_START_POLL_S = 0.01  # a start takes a few tenths of a second
 _SERVER = (sys.executable, "-m", "barnabas.cli.main", "server", "start")
 _TAIL_LINES = 5
 
@@ -167,7 +168,7 @@ def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[
             raise CannotRun(
                 f"{started.name} was not ready within {START_TIMEOUT_S:.0f} s, see {started.output}"
             )
-        time.sleep(_POLL_S)
+        time.sleep(_START_POLL_S)
 
 
 def _gone_within(pid: int, began_ticks: int, seconds: float) -> bool:

@@ -45,6 +45,7 @@ WHO = "barnabas cluster start"
 
 _POLL_S = 0.1
 _SETTLE_S = 5.0
+_SETTLE_POLL_S = 0.02
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -183,7 +184,7 @@ class _Run:
                 while True:
                     if await self._is_settled(admin):
                         return
-                    await asyncio.sleep(_POLL_S)
+                    await asyncio.sleep(_SETTLE_POLL_S)
 
     async def _is_settled(self, admin: Admin) -> bool:
         cluster = await admin.describe_cluster()

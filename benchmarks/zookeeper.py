@@ -5,8 +5,9 @@
 Both servers run on the first core and the load on the last one, in a process of its own that only
 counts bytes (`zookeeper_load`); one server rests while the other is loaded. Java's has its usual
 compiler and syncs its log, as ours does. Ready is from the start of the process until it answers,
-on all cores. A multi changes ten nodes, which counts as ten writes. "4 x 50" are four connections
-with windows of 50 requests each; a percentile is that of a whole window.
+on all cores; of a cluster, from `barnabas cluster start` until its ready line. A multi changes ten
+nodes, which counts as ten writes. "4 x 50" are four connections with windows of 50 requests each; a
+percentile is that of a whole window.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ import pytest
 from benchmarks.accounting import resident_bytes
 from benchmarks.figures import Figure, parser_of, show
 from benchmarks.zookeeper_load import CHANGES, Outcome
+from tests.kit.processes.local_cluster import local_cluster
 from tests.kit.processes.own_zookeeper_process import OwnZooKeeperProcess
 from tests.kit.processes.zookeeper_process import KeeperProcess, ZooKeeperProcess, running
 
-STARTS = 11
+STARTS = 5
 SECONDS = 5.0
 MEGABYTE = 1e6
 _SYNCED = ("-XX:TieredStopAtLevel=4", "-Dzookeeper.forceSync=yes")
@@ -66,6 +68,12 @@ def measure(directory: Path, starts: int, seconds: float) -> list[Figure]:
             for _ in range(min(3, starts))
         ),
     ]
+    clusters = [
+        statistics.median(
+            _cluster_ready_ms(directory / f"{own}-{number}", own) for number in range(starts)
+        )
+        for own in (True, False)
+    ]
     with contextlib.ExitStack() as stack:
         with _on_core(_CORES[0]):
             servers = [
@@ -80,6 +88,7 @@ def measure(directory: Path, starts: int, seconds: float) -> list[Figure]:
         after = [_resident_megabytes(each) for each in servers]
     return [
         Figure("ready", "ms", ready[0], 100, True, ready[1]),
+        Figure("ready with three brokers", "ms", clusters[0], 600, True, clusters[1]),
         Figure("resident, ready", "MB", resident[0], 40, True, resident[1]),
         *(row for pair in zip(LOADS, outcomes, strict=True) for row in _figures(*pair)),
         _most_busy(outcomes),
@@ -167,6 +176,16 @@ def _ready_ms(server: KeeperProcess) -> float:
     began = time.perf_counter()
     with running(server):
         return (time.perf_counter() - began) * 1000
+
+
+def _cluster_ready_ms(directory: Path, own: bool) -> float:
+    directory.mkdir()
+    with local_cluster(directory, own_zookeeper=own) as cluster:
+        began = time.perf_counter()
+        cluster.start("--brokers", "3")
+        took_ms = (time.perf_counter() - began) * 1000
+        cluster.stop()
+    return took_ms
 
 
 def _resident_megabytes(server: KeeperProcess) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ from tests.kit.waiting import wait_until
 
 SESSION_S = 10.0
 KILLS = 10
+FULL_BYTES = 50_000
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -211,3 +214,28 @@ def _succeeds(pending: object) -> bool:
 def _retried(client: KazooClient, path: str) -> bytes:
     data: bytes = client.retry(client.get, path)[0]
     return data
+
+
+def test_zs_2_a_full_disk_ends_the_server_and_loses_no_answer(tmp_path: Path) -> None:
+    with own_zookeeper(tmp_path) as server:
+        client = KazooClient(server.connect, timeout=SESSION_S)
+        client.start(timeout=SESSION_S)
+        process = server.process
+        assert process is not None
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (FULL_BYTES, FULL_BYTES))
+        created = []
+        with pytest.raises(KazooException):
+            while True:
+                created.append(client.create("/n-", b"x" * 1000, sequence=True))
+        assert process.wait(PATIENCE_S) == 1
+        assert "File too large" in server.log.read_text()
+        client.stop()
+        client.close()
+        server.kill()
+        server.start()
+        client = KazooClient(server.connect, timeout=SESSION_S)
+        client.start(timeout=SESSION_S)
+        assert {path[1:] for path in created} <= set(client.get_children("/"))
+        assert len(created) > 10
+        client.stop()
+        client.close()

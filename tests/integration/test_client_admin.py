@@ -129,6 +129,19 @@ def test_configs_come_with_their_source(admin: SyncAdmin) -> None:
     assert [len(entries) for entries in admin.describe_configs(both).values()] == [36, 0]
 
 
+def test_configs_of_more_topics_than_a_request_holds(admin: SyncAdmin) -> None:
+    """Each resource has its own configs, in the order of the list, which may repeat one."""
+    names = [f"t{number}" for number in range(205)]
+    admin.create_topics([NewTopic(name, 1, 1, {"retention.ms": name[1:]}) for name in names])
+    resources = [ConfigResource(TOPIC, name) for name in [*reversed(names), "t7"]]
+    resources.insert(3, ConfigResource(BROKER, ""))
+    described = admin.describe_configs(resources, ["retention.ms"])
+    assert list(described) == list(dict.fromkeys(resources))
+    for resource, entries in described.items():
+        values = [each.value for each in entries]
+        assert values == ([resource.name[1:]] if resource.type == TOPIC else [])
+
+
 def test_configs_are_changed_one_by_one(admin: SyncAdmin) -> None:
     """TP-4, UX-3"""
     admin.create_topics([NewTopic("changed", configs={"flush.ms": "7"})])

@@ -288,7 +288,7 @@ async def _execute(servers: str, target: str, broker_id: int | None, options: Op
         if blocking:
             return EXIT_FAILURE
         done = await Stepper(connection, state, options, click.echo).run(broker_id)
-        left = order(await connection.facts(), target)
+        left = order(await connection.look(), target)
     more = f"; next is broker {left[0]}" if left else f"; every broker is {target}"
     click.echo(f"broker {done} is {target}{more}")
     return EXIT_OK

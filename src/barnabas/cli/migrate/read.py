@@ -42,40 +42,55 @@ class Connection(NamedTuple):
     admin: Admin
     cluster: Cluster
 
-    async def facts(self, *, in_full: bool = False) -> ClusterFacts:
-        """Return what the cluster reports; with `in_full`, also versions and configs."""
-        described = await self.admin.describe_cluster()
+    async def look(self, *, in_full: bool = False) -> ClusterFacts:
+        """Return the brokers, partitions and moves, without the configs of the topics.
+
+        With `in_full`, each broker also reports its versions and configs.
+        """
+        described, topics, moving = await asyncio.gather(
+            self.admin.describe_cluster(),
+            self.admin.describe_topics(),
+            self.admin.list_partition_reassignments(),
+        )
         brokers = await asyncio.gather(
             *(self._broker(broker, in_full) for broker in described.brokers)
         )
-        topics = await self.admin.describe_topics()
-        moving = await self.admin.list_partition_reassignments()
-        settings = {each.name: await self._settings(each.name) for each in topics}
-        facts = ClusterFacts(
+        return ClusterFacts(
             described.cluster_id,
             described.controller_id,
             {each.broker_id: each for each in brokers},
             tuple(topics),
+            moving=tuple(moving),
+        )
+
+    async def facts(self, *, in_full: bool = False) -> ClusterFacts:
+        """Return the same with the configs of the topics; with `in_full`, all of them."""
+        facts = await self.look(in_full=in_full)
+        resources = [ConfigResource(TOPIC, each.name) for each in facts.topics]
+        wanted = None if in_full else [_MIN_ISR, _POLICY]
+        described = await self.admin.describe_configs(resources, wanted)
+        settings = {
+            topic.name: {each.name: each.value for each in entries}
+            for topic, entries in described.items()
+        }
+        facts = facts._replace(
             min_isr={name: int(each.get(_MIN_ISR) or 1) for name, each in settings.items()},
             compacted=frozenset(
                 name for name, each in settings.items() if _COMPACT in (each.get(_POLICY) or "")
             ),
-            moving=tuple(moving),
         )
         if not in_full:
             return facts
-        configs = {}
-        for topic in topics:
-            entries = await self.admin.describe_configs(ConfigResource(TOPIC, topic.name))
-            own = {each.name: each.value for each in entries if each.source == DYNAMIC_TOPIC_CONFIG}
-            if own:
-                configs[topic.name] = own
-        return facts._replace(topic_configs=configs, tokens=await self._tokens())
-
-    async def _settings(self, topic: str) -> dict[str, str | None]:
-        resource = ConfigResource(TOPIC, topic)
-        entries = await self.admin.describe_configs(resource, [_MIN_ISR, _POLICY])
-        return {each.name: each.value for each in entries}
+        configs = {
+            topic.name: {
+                each.name: each.value for each in entries if each.source == DYNAMIC_TOPIC_CONFIG
+            }
+            for topic, entries in described.items()
+        }
+        return facts._replace(
+            topic_configs={name: own for name, own in configs.items() if own},
+            tokens=await self._tokens(),
+        )
 
     async def _tokens(self) -> int:
         try:

@@ -108,7 +108,7 @@ class Stepper:
         logged: tuple[str, ...] = ()
         while True:
             try:
-                facts = await self._connection.facts()
+                facts = await self._connection.look()
                 action = next_action(facts, self._progress, self.state.target)
             except BarnabasError as error:  # such as a topic that a broker does not know yet
                 action = Action(Kind.WAIT, (str(error),))
@@ -143,7 +143,7 @@ class Stepper:
 
     async def _hand_over(self, names: tuple[TopicPartition, ...]) -> None:
         """Let other replicas lead these partitions, by putting this broker last among them."""
-        facts = await self._connection.facts()
+        facts = await self._connection.look()
         present = {name: view.replicas for name, view in facts.partitions()}
         before = {name: present[name] for name in names if name in present}
         # The order is saved first, so that an interrupted step can restore it.
@@ -175,7 +175,7 @@ class Stepper:
 
     async def _stop(self) -> None:
         broker_id = self._progress.broker_id
-        facts = await self._connection.facts()
+        facts = await self._connection.look()
         led = {name for name, view in facts.partitions() if view.leader >= 0}
         names = [name for name in facts.replicas_on(broker_id) if name in led]
         ends = await self._connection.admin.list_offsets(dict.fromkeys(names, LATEST))

@@ -454,13 +454,13 @@ class Admin(
                 print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
-        # Send each broker a separate request, because no other broker can report its configs.
-        described = {
-            each: await self._configs.describe(
-                admin_arguments.resource(each), wanted, include_synonyms, include_documentation
-            )
-            for each in (resource if isinstance(resource, list) else [resource])
-        }
+        several = resource if isinstance(resource, list) else [resource]
+        described = await self._configs.describe(
+            [admin_arguments.resource(each) for each in several],
+            wanted,
+            include_synonyms,
+            include_documentation,
+        )
         return described if isinstance(resource, list) else described[resource]
 
     async def alter_configs(

@@ -6,7 +6,7 @@ file. Other requests may be sent to any broker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
@@ -59,6 +59,8 @@ CONFIG_TYPES: Final = (
     "password",
 )
 """The name of each config type, by its code."""
+
+_TOPICS_PER_REQUEST = 200
 
 M = TypeVar("M", bound=Message)
 
@@ -116,26 +118,32 @@ class Configs:
 
     async def describe(
         self,
-        resource: ConfigResource,
+        resources: Sequence[ConfigResource],
         names: Sequence[str] | None,
         include_synonyms: bool,
         include_documentation: bool,
-    ) -> list[ConfigEntry]:
-        request = DescribeConfigsRequest(
-            resources=[
-                DescribeConfigsResource(
-                    resource_type=resource.type,
-                    resource_name=resource.name,
-                    configuration_keys=None if names is None else list(names),
-                )
-            ],
-            include_synonyms=include_synonyms,
-            include_documentation=include_documentation,
-        )
-        answer = await self._ask(resource, DESCRIBE_CONFIGS, request, DescribeConfigsResponse)
-        (result,) = answer.results
-        check(result.error_code, _subject(resource), result.error_message)
-        return [_entry(config) for config in result.configs]
+    ) -> dict[ConfigResource, list[ConfigEntry]]:
+        """Return the configs of each resource. Resources that any broker knows share requests."""
+        found: dict[ConfigResource, list[ConfigEntry]] = {}
+        for some in _requests(resources):
+            request = DescribeConfigsRequest(
+                resources=[
+                    DescribeConfigsResource(
+                        resource_type=each.type,
+                        resource_name=each.name,
+                        configuration_keys=None if names is None else list(names),
+                    )
+                    for each in some
+                ],
+                include_synonyms=include_synonyms,
+                include_documentation=include_documentation,
+            )
+            answer = await self._ask(some[0], DESCRIBE_CONFIGS, request, DescribeConfigsResponse)
+            for result in answer.results:
+                resource = ConfigResource(result.resource_type, result.resource_name)
+                check(result.error_code, _subject(resource), result.error_message)
+                found[resource] = [_entry(config) for config in result.configs]
+        return {each: found[each] for each in resources}
 
     async def alter(
         self, resource: ConfigResource, operations: Sequence[ConfigOperation], validate_only: bool
@@ -181,6 +189,17 @@ class Configs:
         if node is None:
             raise BrokerNotAvailable(f"no broker {resource.name!r} is known to be alive")
         return node
+
+
+def _requests(resources: Sequence[ConfigResource]) -> Iterator[Sequence[ConfigResource]]:
+    """Yield the resources of each request: many topics, or a single other resource."""
+    unique = list(dict.fromkeys(resources))
+    # No other broker can report the configs of a broker.
+    yield from ([each] for each in unique if each.type != TOPIC)
+    topics = [each for each in unique if each.type == TOPIC]
+    # A request that is too large would exceed its timeout.
+    for start in range(0, len(topics), _TOPICS_PER_REQUEST):
+        yield topics[start : start + _TOPICS_PER_REQUEST]
 
 
 def _subject(resource: ConfigResource) -> str:

@@ -34,6 +34,7 @@ _VERSION = 12  # the last version with topic names
 _ANY_REPLICA = -2
 _PATIENCE_S, _PAUSE_S = 30.0, 0.1
 _PIECE_BYTES = 1 << 20
+_AT_ONCE = 16
 _BATCH = Struct(">qII")
 
 
@@ -70,23 +71,34 @@ async def check_replicas(
         for name, each in starts.items()
         if (end := progress.ends.get(name, 0)) > each.offset
     }
-    problems = []
-    compared = offsets = 0
-    for name, (start, end) in sorted(ranges.items()):
-        leader = leaders[name]
-        error = await _missing(connection, facts.brokers[broker_id].node, name, end, patience_s)
-        if error is not None:
-            problems.append(f"{name} ended at {end} before, and broker {broker_id} says: {error}")
-        elif records and leader != broker_id and not facts.is_compacted(name.topic):
-            own_sum, leaders_sum = [
-                await _digest(connection, facts.brokers[each].node, name, start, end)
-                for each in (broker_id, leader)
-            ]
-            compared, offsets = compared + 1, offsets + end - start
-            if own_sum != leaders_sum:
-                text = f"{name} differs from the leader's replica in offsets {start} to {end - 1}"
-                problems.append(text)
-    return Checked(len(leaders), compared, offsets, tuple(problems))
+    # Each comparison mostly waits for two brokers, but a thousand at once would exceed timeouts.
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def compare(name: TopicPartition, start: int, end: int) -> tuple[int, str | None]:
+        async with gate:
+            nodes = [facts.brokers[each].node for each in (broker_id, leaders[name])]
+            error = await _missing(connection, nodes[0], name, end, patience_s)
+            if error is not None:
+                return 0, f"{name} ended at {end} before, and broker {broker_id} says: {error}"
+            if not records or leaders[name] == broker_id or facts.is_compacted(name.topic):
+                return 0, None
+            own_sum, leaders_sum = await asyncio.gather(
+                *(_digest(connection, node, name, start, end) for node in nodes)
+            )
+            if own_sum == leaders_sum:
+                return end - start, None
+            text = f"{name} differs from the leader's replica in offsets {start} to {end - 1}"
+            return end - start, text
+
+    found = await asyncio.gather(
+        *(compare(name, start, end) for name, (start, end) in sorted(ranges.items()))
+    )
+    return Checked(
+        len(leaders),
+        sum(offsets > 0 for offsets, _ in found),
+        sum(offsets for offsets, _ in found),
+        tuple(problem for _, problem in found if problem is not None),
+    )
 
 
 async def _missing(

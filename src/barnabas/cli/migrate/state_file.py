@@ -28,7 +28,10 @@ class State(NamedTuple):
 
 
 def read_state(path: Path, cluster_id: str, target: str) -> State:
-    """Return the progress in a file, or none if there is no such file. Raises ConfigError."""
+    """Return the progress in a file, or none if there is no such file. Raises ConfigError.
+
+    If the file has an unfinished step to the other kind, the broker returns to this kind.
+    """
     if not path.exists():
         return State(cluster_id, target)
     try:
@@ -45,16 +48,13 @@ def read_state(path: Path, cluster_id: str, target: str) -> State:
         )
     if state.target == target:
         return state
-    if state.current is not None:
-        raise ConfigError(
-            f"{path}: broker {state.current.broker_id} is being replaced by {state.target}; "
-            "complete this step first"
-        )
-    return State(cluster_id, target)  # the direction has changed between two brokers
+    # The direction has changed: what has begun is undone, with the order and the ends of before.
+    current = state.current and state.current._replace(has_started=False, is_verified=False)
+    return State(cluster_id, target, current=current)
 
 
 def write_state(path: Path, state: State) -> None:
-    """Replace the file. Raises OSError."""
+    """Replace the file. Raises ConfigError if it cannot be written."""
     values = {
         "version": _VERSION,
         "cluster_id": state.cluster_id,
@@ -62,7 +62,13 @@ def write_state(path: Path, state: State) -> None:
         "done": list(state.done),
         "current": None if state.current is None else _values(state.current),
     }
-    write_secret(path.absolute(), json.dumps(values, indent=1).encode() + b"\n")
+    try:
+        write_secret(path.absolute(), json.dumps(values, indent=1).encode() + b"\n")
+    except OSError as error:  # which names a temporary file
+        raise ConfigError(
+            f"{path}: the progress cannot be saved: {(error.strerror or str(error)).lower()}; free "
+            "space or name another file with --state, and repeat the command"
+        ) from error
 
 
 def _values(progress: Progress) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import click
 
-from barnabas.cli.migrate.facts import UNKNOWN, ClusterFacts
+from barnabas.cli.migrate.facts import BARNABAS, UNKNOWN, ClusterFacts
 from barnabas.cli.migrate.plan import (
     Action,
     Kind,
@@ -102,6 +102,11 @@ class Stepper:
         self.state = self.state._replace(current=progress)
         write_state(self._options.state_file, self.state)
 
+    @property
+    def _other(self) -> str:
+        """The command that undoes this step."""
+        return "back" if self.state.target == BARNABAS else "step"
+
     async def _next(self) -> Action:
         """Return the next action, once there is nothing to wait for."""
         ends_at = asyncio.get_running_loop().time() + self._options.timeout_s
@@ -119,7 +124,8 @@ class Stepper:
                 self._say(f"waiting: {'; '.join(logged)}")
             if asyncio.get_running_loop().time() > ends_at:
                 raise StepFailed(
-                    f"gave up waiting: {'; '.join(logged)}; repeat the command to continue"
+                    f"gave up waiting: {'; '.join(logged)}; repeat the command to continue, or "
+                    f"return the broker with `barnabas migrate {self._other} --execute`"
                 )
             await asyncio.sleep(_PAUSE_S)
 

@@ -32,14 +32,21 @@ def test_the_file_of_another_cluster_is_refused(tmp_path: Path) -> None:
         read_state(path, "other", BARNABAS)
 
 
-def test_the_direction_changes_only_between_brokers(tmp_path: Path) -> None:
-    """MX-3"""
+def test_the_direction_changes_between_brokers_and_within_a_step(tmp_path: Path) -> None:
+    """MX-3: a broker that does not start as the new kind returns to the old one."""
     path = tmp_path / "state.json"
-    write_state(path, STATE)
-    with pytest.raises(ConfigError, match="broker 2 is being replaced by barnabas"):
-        read_state(path, "cluster", KAFKA)
+    assert STATE.current is not None
+    started = STATE.current._replace(has_started=True, is_verified=True)
+    write_state(path, STATE._replace(current=started))
+    assert read_state(path, "cluster", KAFKA) == State("cluster", KAFKA, current=STATE.current)
     write_state(path, STATE._replace(current=None))
     assert read_state(path, "cluster", KAFKA) == State("cluster", KAFKA)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "state.json"
+    with pytest.raises(ConfigError, match=r"/state\.json: the progress cannot be saved: no such"):
+        write_state(path, STATE)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 9}'])

@@ -212,7 +212,10 @@ class Stepper:
         text = command.replace("{broker}", str(self._progress.broker_id))
         done = await asyncio.to_thread(subprocess.run, text, shell=True, check=False)
         if done.returncode:
-            raise StepFailed(f"`{text}` failed with exit code {done.returncode}")
+            raise StepFailed(
+                f"`{text}` failed with exit code {done.returncode}; resolve this and repeat the "
+                f"command, or return the broker with `barnabas migrate {self._other} --execute`"
+            )
 
     async def _verify(self) -> None:
         facts = await self._connection.facts()

@@ -1,0 +1,204 @@
+"""How long `barnabas migrate step` takes on a cluster of Kafka's, and what a producer feels of it.
+
+    python -m benchmarks.migrate [--partitions N] [--json FILE]
+
+Three real Kafka 3.9.1 on one ZooKeeper, replication factor 3, min.insync.replicas 2, an idempotent
+producer of librdkafka that writes a fixed number of records a second to the partitions in turn.
+The step runs as a process of its own; this program is the operator that stops and starts the broker
+when it is asked to. So the time of the two programs' stop and start is known apart from the rest,
+which is split where the command prints a line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import pytest
+from confluent_kafka import Message, Producer
+
+from barnabas.client import NewTopic, SyncAdmin
+from benchmarks.figures import Figure, parser_of, show
+from tests.kit.processes.broker_process import COMMAND
+from tests.kit.processes.mixed_cluster import MixedCluster, mixed_cluster
+from tests.kit.waiting import wait_until
+
+PARTITIONS = 1_000
+TOPIC = "migrated"
+_PATIENCE_SECONDS = 180.0
+_PER_SECOND = 500
+_QUESTION = "then press Enter "
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    options = parser.parse_args()
+    try:
+        figures = measure(options.partitions)
+    except pytest.skip.Exception as missing:
+        sys.exit(f"this cannot be measured here: {missing}")
+    show(f"migrate step, {options.partitions} partitions", figures, options.json)
+
+
+def measure(partitions: int) -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as name:
+        directory = Path(name)
+        options = ("min.insync.replicas=2", "auto.create.topics.enable=false")
+        kinds = {1: "kafka", 2: "kafka", 3: "kafka"}
+        with mixed_cluster(directory, kinds, *options) as cluster:  # type: ignore[arg-type]
+            _create(cluster, partitions)
+            load = _Load(cluster.bootstrap_servers, partitions)
+            try:
+                wait_until(lambda: len(load.waits) > 2 * partitions, _PATIENCE_SECONDS)
+                began = time.perf_counter()
+                lines = _step(cluster, directory)
+                ended = time.perf_counter()
+            finally:
+                load.stop()
+            return _figures(lines, load.between(began, ended), began, ended)
+
+
+class _Line(NamedTuple):
+    """A line of the command, when it came, and how long the operator took to do it."""
+
+    text: str
+    at: float
+    operator_s: float = 0.0
+
+
+def _step(cluster: MixedCluster, directory: Path) -> list[_Line]:
+    words = ["migrate", "step", "--execute", "--bootstrap-server", cluster.bootstrap_servers]
+    process = subprocess.Popen(
+        [str(COMMAND), *words],
+        cwd=directory,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None and process.stdin is not None
+        lines = []
+        try:
+            while text := _up_to_question(process.stdout):
+                at, took_s = time.perf_counter(), 0.0
+                if text.endswith(_QUESTION):
+                    _obey(cluster, text)
+                    took_s = time.perf_counter() - at
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                lines.append(_Line(text.strip(), at, took_s))
+            if process.wait(_PATIENCE_SECONDS):
+                raise RuntimeError("\n".join(each.text for each in lines))
+        finally:
+            if process.poll() is None:
+                process.kill()
+    return lines
+
+
+def _obey(cluster: MixedCluster, question: str) -> None:
+    words = question.split()
+    broker_id = int(words[words.index("broker") + 1])
+    if words[0] == "Stop":
+        cluster.stop_one(broker_id)
+    else:
+        cluster.start_one(broker_id, "ours")
+
+
+def _up_to_question(output: IO[str]) -> str:
+    """A line, or a question, which has no end of line."""
+    text = ""
+    while not text.endswith(("\n", _QUESTION)) and (letter := output.read(1)):
+        text += letter
+    return text
+
+
+def _figures(lines: list[_Line], waits: list[float], began: float, ended: float) -> list[Figure]:
+    operator_s = sum(each.operator_s for each in lines)
+    figures = [
+        Figure("a step, everything", "s", ended - began, 15.0),
+        Figure("of it, the command alone", "s", ended - began - operator_s),
+    ]
+    ends = [*(each.at for each in lines[1:]), ended]
+    figures.append(Figure("until the first line", "s", lines[0].at - began))
+    for line, end in zip(lines, ends, strict=True):
+        if line.operator_s:
+            figures.append(Figure(f"operator: {line.text[:40]}", "s", line.operator_s))
+        figures.append(Figure(f"after: {line.text[:50]}", "s", end - line.at - line.operator_s))
+    waits.sort()
+    for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
+        reached = waits[min(len(waits) - 1, int(len(waits) * share))]
+        goal = 1.0 if name == "p99" else None
+        figures.append(Figure(f"produce during the step, {name}", "s", reached, goal))
+    return figures
+
+
+def _create(cluster: MixedCluster, partitions: int) -> None:
+    orders = list(itertools.permutations((1, 2, 3)))
+    placed = {number: orders[number % len(orders)] for number in range(partitions)}
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(TOPIC, assignment=placed)])
+
+
+class _Load:
+    """Writes a fixed number of records a second, and notes when each was sent and how long it took.
+
+    The time counts from the instant at which a record was due, so that a pause is not hidden by a
+    producer that pauses, too.
+    """
+
+    def __init__(self, servers: str, partitions: int) -> None:
+        self.waits: list[tuple[float, float]] = []
+        self.failed: list[object] = []
+        self._partitions = partitions
+        self._producer = Producer(
+            {
+                "bootstrap.servers": servers,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "log_level": 0,
+            }
+        )
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        began = time.perf_counter()
+        for number in itertools.count():
+            if self._stopping.is_set():
+                return
+            due = began + number / _PER_SECOND
+            while (left := due - time.perf_counter()) > 0:
+                self._producer.poll(min(left, 0.01))
+            self._send(number % self._partitions, due)
+
+    def _send(self, partition: int, due: float) -> None:
+        def note(error: object, _: Message) -> None:
+            if error is None:
+                self.waits.append((due, time.perf_counter() - due))
+            else:
+                self.failed.append(error)
+
+        self._producer.produce(TOPIC, b"x" * 100, partition=partition, on_delivery=note)
+
+    def between(self, began: float, ended: float) -> list[float]:
+        if self.failed:
+            raise RuntimeError(f"records were lost: {self.failed[:3]}")
+        return [wait for due, wait in self.waits if began <= due <= ended]
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._producer.flush(60)
+
+
+if __name__ == "__main__":
+    main()

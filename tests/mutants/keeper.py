@@ -32,5 +32,5 @@ MUTATIONS = (
     _JUTE("if length < -1:", "if False:"),
     _JUTE("if count < -1 or ", "if "),
     _JUTE("count * least_bytes > self.left", "count > self.left"),
-    _JUTE("if length > self.left:", "if False:"),
+    _JUTE("if end > len(self._data):", "if False:"),
 )

@@ -14,8 +14,9 @@ import math
 import os
 import signal
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.clock import Clock, SystemClock
 from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
@@ -26,7 +27,6 @@ from barnabas.zookeeper.connection import ClientConnection
 from barnabas.zookeeper.journal import Journal
 from barnabas.zookeeper.jute import ConnectRequest, long_bytes
 from barnabas.zookeeper.login import Login
-from barnabas.zookeeper.looks import ServerLooks
 from barnabas.zookeeper.processor import Processor
 from barnabas.zookeeper.sessions import PASSWORD_BYTES, Sessions
 from barnabas.zookeeper.settings import ZooKeeperSettings
@@ -42,7 +42,7 @@ _LEAST_WAIT_S = 10.0  # for the first record of a connection
 
 
 class Machine(NamedTuple):
-    """What the server uses of its machine; the simulator has another one."""
+    """Contains what the server uses of its machine; the simulator has another one."""
 
     clock: Clock
     disk: JournalDisk
@@ -160,7 +160,7 @@ class ZooKeeperServer:
         self._sync_if_needed()
 
     def word_answer(self, word: bytes) -> str:
-        return answer(word, ServerLooks(self))
+        return answer(word, _State(self))
 
     def count_latency(self, seconds: float) -> None:
         latencies = self._latencies
@@ -269,6 +269,51 @@ class ZooKeeperServer:
             round(most * 1000),
             round((asyncio.get_running_loop().time() - self._began_s) * 1000),
         )
+
+
+class _State:
+    """Implements `words.ServerState`."""
+
+    __slots__ = ("_server", "settings")
+
+    def __init__(self, server: ZooKeeperServer) -> None:
+        self._server = server
+        self.settings: ZooKeeperSettings = server.settings._replace(port=server.port)
+
+    def figures(self) -> Figures:
+        return self._server.figures()
+
+    def client_rows(self, *, is_long: bool) -> list[str]:
+        rows = []
+        for each in self._server.connections:
+            session = each.session
+            row = f" /{each.host}:{each.client_port}[{int(session is not None)}](queued={each.held}"
+            row += f",recved={each.received},sent={each.sent}"
+            if is_long and session is not None:
+                row += f",sid=0x{session.session_id:x},to={session.timeout_ms}"
+            rows.append(f"{row})\n")
+        return rows
+
+    def expiries(self) -> list[tuple[str, list[int]]]:
+        found: dict[int, list[int]] = {}
+        now_s, tick_ms = asyncio.get_running_loop().time(), self.settings.tick_ms
+        for session in self._server.processor.sessions.by_id.values():
+            at_ms = round((time.time() + session.deadline_s - now_s) * 1000)
+            # Sessions are looked at once per tick.
+            found.setdefault((at_ms // tick_ms + 1) * tick_ms, []).append(session.session_id)
+        return [(time.ctime(at_ms / 1000), ids) for at_ms, ids in sorted(found.items())]
+
+    def ephemerals(self) -> Mapping[int, Iterable[str]]:
+        return self._server.processor.tree.ephemerals
+
+    def watches(self) -> list[tuple[int, str]]:
+        watches = self._server.processor.watches
+        return [
+            (each.session.session_id, path)
+            for each in self._server.connections
+            if each.session is not None
+            for path in watches.paths_of(each)
+        ]
 
 
 def run(settings: ZooKeeperSettings) -> int:

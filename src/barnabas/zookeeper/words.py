@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -50,8 +49,8 @@ def is_word(first_bytes: bytes) -> bool:
     return first_bytes in _KNOWN
 
 
-class Looks(Protocol):
-    """Lets the words look at a server."""
+class ServerState(Protocol):
+    """Describes a running server to the words."""
 
     settings: ZooKeeperSettings
 
@@ -60,8 +59,8 @@ class Looks(Protocol):
         """Describe each connection in a line."""
         ...
 
-    def expiries(self) -> list[tuple[int, list[int]]]:
-        """Return the times at which sessions expire, in milliseconds, with their ids."""
+    def expiries(self) -> list[tuple[str, list[int]]]:
+        """Return the times at which sessions expire, as text and in order, with their ids."""
         ...
 
     def ephemerals(self) -> Mapping[int, Iterable[str]]:
@@ -73,34 +72,34 @@ class Looks(Protocol):
         ...
 
 
-def answer(word: bytes, looks: Looks) -> str:
+def answer(word: bytes, state: ServerState) -> str:
     """Return the response to a word."""
     name = word.decode()
-    if name not in looks.settings.words:
+    if name not in state.settings.words:
         return f"{name} is not executed because it is not in the whitelist.\n"
-    return _ANSWERS[name](looks)
+    return _ANSWERS[name](state)
 
 
-def _srvr(looks: Looks) -> str:
-    return f"Zookeeper version: {_VERSION}\n" + _summary(looks.figures())
+def _srvr(state: ServerState) -> str:
+    return f"Zookeeper version: {_VERSION}\n" + _summary(state.figures())
 
 
-def _stat(looks: Looks) -> str:
-    clients = "".join(looks.client_rows(is_long=False))
+def _stat(state: ServerState) -> str:
+    clients = "".join(state.client_rows(is_long=False))
     head = f"Zookeeper version: {_VERSION}\nClients:\n{clients}\n"
-    return head + _summary(looks.figures())
+    return head + _summary(state.figures())
 
 
-def _cons(looks: Looks) -> str:
-    return "".join(looks.client_rows(is_long=True)) + "\n"
+def _cons(state: ServerState) -> str:
+    return "".join(state.client_rows(is_long=True)) + "\n"
 
 
-def _dump(looks: Looks) -> str:
-    expiries, ephemerals = looks.expiries(), looks.ephemerals()
+def _dump(state: ServerState) -> str:
+    expiries, ephemerals = state.expiries(), state.ephemerals()
     count = sum(len(ids) for _, ids in expiries)
     parts = [f"SessionTracker dump:\nSession Sets ({len(expiries)})/({count}):\n"]
-    for time_ms, ids in expiries:
-        parts.append(f"{len(ids)} expire at {time.ctime(time_ms / 1000)}:\n")
+    for date, ids in expiries:
+        parts.append(f"{len(ids)} expire at {date}:\n")
         parts += (f"\t0x{each:x}\n" for each in ids)
     parts.append(f"ephemeral nodes dump:\nSessions with Ephemerals ({len(ephemerals)}):\n")
     for session_id, paths in ephemerals.items():
@@ -109,7 +108,7 @@ def _dump(looks: Looks) -> str:
     return "".join(parts)
 
 
-def _envi(_: Looks) -> str:
+def _envi(_: ServerState) -> str:
     system = os.uname()
     rows = {
         "zookeeper.version": _VERSION,
@@ -123,8 +122,8 @@ def _envi(_: Looks) -> str:
     return "Environment:\n" + "".join(f"{name}={value}\n" for name, value in rows.items())
 
 
-def _dirs(looks: Looks) -> str:
-    directory = looks.settings.data_dir
+def _dirs(state: ServerState) -> str:
+    directory = state.settings.data_dir
     rows = {
         "datadir_size": (directory / SNAPSHOT_NAME),
         "logdir_size": (directory / JOURNAL_NAME),
@@ -133,19 +132,19 @@ def _dirs(looks: Looks) -> str:
     return "".join(f"{name}: {size}\n" for name, size in sizes.items())
 
 
-def _wchs(looks: Looks) -> str:
-    watched = looks.watches()
+def _wchs(state: ServerState) -> str:
+    watched = state.watches()
     sessions = len({session_id for session_id, _ in watched})
     paths = len({path for _, path in watched})
     return f"{sessions} connections watching {paths} paths\nTotal watches:{len(watched)}\n"
 
 
-def _wchc(looks: Looks) -> str:
-    return _grouped((f"0x{session_id:x}", path) for session_id, path in looks.watches())
+def _wchc(state: ServerState) -> str:
+    return _grouped((f"0x{session_id:x}", path) for session_id, path in state.watches())
 
 
-def _wchp(looks: Looks) -> str:
-    return _grouped((path, f"0x{session_id:x}") for session_id, path in looks.watches())
+def _wchp(state: ServerState) -> str:
+    return _grouped((path, f"0x{session_id:x}") for session_id, path in state.watches())
 
 
 def _grouped(rows: Iterable[tuple[str, str]]) -> str:
@@ -170,8 +169,8 @@ def _summary(figures: Figures) -> str:
     )
 
 
-def _mntr(looks: Looks) -> str:
-    figures = looks.figures()
+def _mntr(state: ServerState) -> str:
+    figures = state.figures()
     rows = {
         "version": _VERSION,
         "server_state": "standalone",
@@ -193,8 +192,8 @@ def _mntr(looks: Looks) -> str:
     return "".join(f"zk_{name}\t{value}\n" for name, value in rows.items())
 
 
-def _conf(looks: Looks) -> str:
-    settings = looks.settings
+def _conf(state: ServerState) -> str:
+    settings = state.settings
     rows = {
         "clientPort": settings.port,
         "secureClientPort": -1,
@@ -209,7 +208,7 @@ def _conf(looks: Looks) -> str:
     return "".join(f"{name}={value}\n" for name, value in rows.items())
 
 
-_ANSWERS: dict[str, Callable[[Looks], str]] = {
+_ANSWERS: dict[str, Callable[[ServerState], str]] = {
     "conf": _conf,
     "cons": _cons,
     "dirs": _dirs,

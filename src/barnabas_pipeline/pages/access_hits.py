@@ -54,7 +54,7 @@ class Known(NamedTuple):
 
 
 class KeptLines(NamedTuple):
-    """What has been read, to which later rows can be added."""
+    """Contains what has been read. Later rows can be added to it."""
 
     columns: KeptColumns
     values: Mapping[str, Values]

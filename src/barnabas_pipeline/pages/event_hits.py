@@ -50,7 +50,7 @@ _COLUMNS: Final = (
 
 
 class KeptEvents(NamedTuple):
-    """What has been read, to which later rows can be added."""
+    """Contains what has been read. Later rows can be added to it."""
 
     columns: KeptColumns
     values: Mapping[str, Values]

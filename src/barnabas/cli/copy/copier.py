@@ -61,7 +61,7 @@ class Pace(NamedTuple):
 
 
 class Total:
-    """What this run has copied and committed."""
+    """Counts what this run has copied and committed."""
 
     def __init__(self) -> None:
         self.records = self.size_bytes = self.transactions = 0

@@ -32,7 +32,7 @@ Positions = Mapping[TopicPartition, int]
 
 
 class Ends(NamedTuple):
-    """Where the committed records of a partition begin and end."""
+    """Contains the offsets at which the committed records of a partition begin and end."""
 
     start: int
     end: int

@@ -37,7 +37,7 @@ class TopicFacts(NamedTuple):
 
 
 class TopicPlan(NamedTuple):
-    """What to do about one topic. If it exists already, only its records are copied."""
+    """Describes what to do about one topic. If it exists already, only its records are copied."""
 
     source: TopicFacts
     exists: bool

@@ -30,7 +30,7 @@ Entry = tuple[bytes, bytes]
 
 
 class Progress:
-    """What was copied from one source cluster. `maps` has each partition's offsets."""
+    """Records what was copied from one source cluster. `maps` has each partition's offsets."""
 
     def __init__(self, source_id: str) -> None:
         self.source_id = source_id

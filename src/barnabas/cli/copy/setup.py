@@ -20,7 +20,7 @@ from barnabas.security.acl_binding import AclBinding
 
 
 class Settings(NamedTuple):
-    """What belongs to a cluster and to no topic. `notes` say what could not be read."""
+    """Contains what belongs to a cluster and to no topic. `notes` say what could not be read."""
 
     acls: frozenset[AclBinding]
     quotas: dict[QuotaEntity, dict[str, float]]

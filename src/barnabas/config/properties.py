@@ -34,6 +34,8 @@ def load_properties(path: str | Path) -> dict[str, str]:
         raw = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}; give the path of a file") from error
+    if b"\0" in raw:
+        raise ConfigError(f"{path}: this is not a text file of settings, but a binary file")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:

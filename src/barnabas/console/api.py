@@ -152,7 +152,7 @@ class Api:
 
     async def topic(self, request: Request) -> Response:
         """Answer `/api/topics/{name}`."""
-        topic, known = self._topic(request), self._watch.known
+        topic, known = await self._topic(request), self._watch.known
         asked = {
             TopicPartition(topic.name, each.partition): each.replicas
             for each in topic.partitions[:_MOST_ENDS]
@@ -175,9 +175,9 @@ class Api:
             )
         )
 
-    def _topic(self, request: Request) -> TopicDescription:
+    async def _topic(self, request: Request) -> TopicDescription:
         name: str = request.path_params["name"]
-        topic = self._watch.known.look.topics.get(name)
+        topic = self._watch.known.look.topics.get(name) or await self._watch.look_for(name)
         if topic is None:
             raise unknown_topic(name)
         self._watch.viewers.view([TOPIC + name])
@@ -185,7 +185,7 @@ class Api:
 
     async def messages(self, request: Request) -> Response:
         """Answer `/api/topics/{name}/messages`."""
-        topic, query = self._topic(request), request.query_params
+        topic, query = await self._topic(request), request.query_params
         given = query.get("from", "")
         if given.isascii() and given.isdigit():
             start, at = "offset", whole(given, "from", most=INT64_MAX)
@@ -208,14 +208,14 @@ class Api:
 
     async def message(self, request: Request) -> Response:
         """Answer `/api/topics/{name}/messages/PARTITION/OFFSET`."""
-        topic = self._topic(request)
+        topic = await self._topic(request)
         partition = whole(request.path_params["partition"], "partition", most=INT32_MAX)
         offset = whole(request.path_params["offset"], "offset", most=INT64_MAX)
         return json_response(await self._reader.one(TopicPartition(topic.name, partition), offset))
 
     async def message_stream(self, request: Request) -> EventStream:
         """Answer `/api/topics/{name}/messages/stream`."""
-        topic = self._topic(request)
+        topic = await self._topic(request)
         partition, search = _partition(request), _search(request)
         self._reader.check(topic.name, partition)
         return EventStream(self._new_messages(topic.name, partition, search), self._closing)

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
-from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.admin import Admin, TopicDescription
 from barnabas.client.errors import AUTHENTICATION_ERRORS, Unreachable
 from barnabas.client.lag.looker import LagLooker
 from barnabas.client.lag.verdict import PATIENCE_MS
@@ -169,6 +169,16 @@ class ClusterWatch:
             await self._read_events_of(look)
         self._look = look
         self.growth.add(look.at_ms, ends)
+
+    async def look_for(self, name: str) -> TopicDescription | None:
+        """Return a topic that was perhaps created after the last poll, or None if there is none."""
+        try:
+            [topic] = await self.admin.describe_topics([name])
+        except FAILURES:
+            return None
+        look = self.known.look
+        self._look = look._replace(topics={**look.topics, name: topic})
+        return topic
 
     def _counted(self, look: ClusterLook) -> list[TopicPartition]:
         """Return the partitions whose end offsets are looked up. If there are too many partitions,

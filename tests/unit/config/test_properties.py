@@ -45,3 +45,10 @@ def test_a_file_may_be_utf_8_or_latin_1(tmp_path: Path, encoding: str) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.properties: No such file"):
         load_properties(tmp_path / "none.properties")
+
+
+def test_a_binary_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.cfg"
+    file.write_bytes(b"\x7fELF\x02\x01\x01\0\0\0dataDir=/data")
+    with pytest.raises(ConfigError, match=r"zoo\.cfg: this is not a text file of settings"):
+        load_properties(file)

@@ -51,7 +51,7 @@ def event_lines(broker_id: int, event: Event) -> Iterator[str]:
     if event.cause:
         yield f"    cause: {event.cause}"
     if event.is_harmless is not None:
-        yield "    harmless" if event.is_harmless else "    not harmless: clients are affected"
+        yield "    clients are not affected" if event.is_harmless else "    clients are affected"
     if event.advice:
         yield f"    what to do: {event.advice}"
 

@@ -40,7 +40,7 @@ from barnabas.cli.partitions.reassign_throttle import (
     throttle_log_dirs,
 )
 from barnabas.client.admin.admin import Admin
-from barnabas.errors import KafkaError, NoReassignmentInProgress
+from barnabas.errors import ClusterAuthorizationFailed, KafkaError, NoReassignmentInProgress
 from barnabas.types import TopicPartition
 
 N = TypeVar("N", TopicPartition, Replica)
@@ -208,13 +208,18 @@ async def _list(servers: str) -> int:
 
 async def _generate(servers: str, names: list[str], brokers: list[int], by_rack: bool) -> int:
     async with Admin(servers, **client_options()) as admin:
+        try:
+            # A partition that is being reassigned has its old and its new replicas.
+            moving = await admin.list_partition_reassignments()
+        except ClusterAuthorizationFailed:
+            moving = {}  # a proposal needs only rights to the topics
         topics = await admin.describe_topics(names)
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
     # As with a new topic, the first broker is chosen at random. Otherwise, all proposals would
     # favour the same one.
-    plan = propose(topics, chosen, random.randrange(len(brokers)))
+    plan = propose(topics, chosen, random.randrange(len(brokers)), moving)
     _print(
         [
             "Current partition replica assignment",

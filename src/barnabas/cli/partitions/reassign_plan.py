@@ -11,6 +11,7 @@ the broker chooses among its directories.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -124,19 +125,35 @@ def current(topics: Iterable[TopicDescription]) -> Replicas:
 
 
 def propose(
-    topics: Iterable[TopicDescription], racks: Mapping[int, str | None], start: int
+    topics: Iterable[TopicDescription],
+    racks: Mapping[int, str | None],
+    start: int,
+    moving: Mapping[TopicPartition, Reassignment] | None = None,
 ) -> Replicas:
     """Assign each topic to these brokers as if it were new, with its current replication factor.
-    Raises InvalidReplicationFactor if there are too few brokers.
+
+    `moving`: the reassignments in progress. Raises InvalidReplicationFactor if there are too few
+    brokers.
     """
     # Place replicas as the controller does for a new topic, to distribute them just as evenly.
     return {
         TopicPartition(topic.name, number): tuple(brokers)
         for topic in topics
         for number, brokers in place(
-            racks, len(topic.partitions), len(topic.partitions[0].replicas), start, start
+            racks, len(topic.partitions), _replication_factor(topic, moving or {}), start, start
         ).items()
     }
+
+
+def _replication_factor(
+    topic: TopicDescription, moving: Mapping[TopicPartition, Reassignment]
+) -> int:
+    """Return the number of replicas that most partitions have once their reassignments end."""
+    counts: Counter[int] = Counter()
+    for each in topic.partitions:
+        move = moving.get(TopicPartition(topic.name, each.partition))
+        counts[len(each.replicas) if move is None else len(move.replicas) - len(move.removing)] += 1
+    return counts.most_common(1)[0][0]
 
 
 def status_lines(

@@ -290,9 +290,10 @@ def _proposal(
         if partition in (None, each.partition)
     }
     if partition is not None:
-        # In the proposal, each partition has as many replicas as the first partition.
-        first = topic.partitions[partition]
-        topic = topic._replace(partitions=(first, *topic.partitions[1:]))
+        # In the proposal, each partition has as many replicas as most partitions have.
+        replicas = topic.partitions[partition].replicas
+        alike = (each._replace(replicas=replicas) for each in topic.partitions)
+        topic = topic._replace(partitions=tuple(alike))
 
     def proposal_from(start: int) -> Replicas:
         whole = propose([topic], racks, start)

@@ -103,6 +103,15 @@ def test_a_proposal_keeps_the_replication_factor_and_spreads_the_leaders() -> No
         propose(topics, {1: None}, 0)
 
 
+def test_a_proposal_has_the_replication_factor_of_the_partitions_that_do_not_move() -> None:
+    racks = dict.fromkeys(range(1, 6))
+    growing = described("t", (1, 2, 3, 4), (1, 2), (2, 3))
+    assert {len(each) for each in propose([growing], racks, 0).values()} == {2}
+    only = described("t", (1, 2, 3, 4))
+    moving = {TopicPartition("t", 0): Reassignment((1, 2, 3, 4), (3, 4), (1, 2))}
+    assert [len(each) for each in propose([only], racks, 0, moving).values()] == [2]
+
+
 def test_a_proposal_puts_replicas_into_different_racks() -> None:
     racks: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b"}
     plan = propose([described("t", *[(1, 2)] * 8)], racks, 0)

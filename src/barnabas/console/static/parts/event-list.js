@@ -66,7 +66,7 @@ function Event({ event, children }) {
       ${event.advice && html`<p class="advice"><span>Advice:</span> ${event.advice}</p>`}
       <p class="marks">
         <${Mark}>${event.kind}<//>
-        ${event.harmless === true && html`<${Mark} tone="good">harmless<//>`}
+        ${event.harmless === true && html`<${Mark} tone="good">clients do not notice it<//>`}
         ${needsYou && html`<${Mark} tone="warning">clients notice it<//>`}
         ${event.topic && html`<${TopicLink} name=${event.topic} />`}
         ${event.partition >= 0 && html`<span>partition ${event.partition}</span>`}

@@ -27,15 +27,18 @@ _HEADERS: Final = {
 _UNSENT: Final = re.compile(rb"^\s*(?://.*\n)?", re.MULTILINE)
 # Matches line ends that are unnecessary because of the character before them.
 _JOINED: Final = re.compile(rb"(?<=[{(,;])\n")
+# Matches operators with a space beside them.
+_SPACED: Final = re.compile(rb" ?(=>|\|\||&&|==|[=?:,{]) ?")
 
 
 def compact(source: bytes) -> bytes:
     """Return a script without comments, indentation and most line ends, so that visitors load fewer
     bytes.
 
-    Comments must be on lines of their own, and no string in the script may contain a line end.
+    Comments must be on lines of their own, and no string in the script may contain a line end, or a
+    space beside an operator.
     """
-    return _JOINED.sub(b"", _UNSENT.sub(b"", source))
+    return _SPACED.sub(rb"\1", _JOINED.sub(b"", _UNSENT.sub(b"", source)))
 
 
 class PageScript:

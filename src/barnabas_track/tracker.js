@@ -1,6 +1,6 @@
 // Sends events from a page to `barnabas track serve`. docs/tracking.md describes how to use it.
 //
-// The server omits comments and indentation when it serves this file, so each comment must be on a
+// The server omits comments and most spaces when it serves this file, so each comment must be on a
 // line of its own.
 (() => {
   const script = document.currentScript;
@@ -52,8 +52,10 @@
   let failures = 0;
 
   const queued = () => {
-    const keys = [...Object.keys(memory), ...Object.keys(disk || {})]
-      .filter((key) => key.startsWith("barnabas.event."))
+    // `Object.keys` would ask the browser about each key of the storage once more.
+    const keys = [memory, disk || []]
+      .flatMap(Reflect.ownKeys)
+      .filter((key) => /^barnabas.event/.test(key))
       .sort();
     // If the queue is too long, drop the oldest events.
     keys.splice(0, keys.length - 2000).map(remove);
@@ -63,7 +65,7 @@
     // A string is sent as text/plain, for which browsers send no preflight request.
     const body = `{"events":[${keys.map(read).filter(Boolean)}]}`;
     // Browsers send at most 64 KiB while a page closes.
-    return new Blob([body]).size > 6e4 ? pack(keys.slice(0, keys.length / 2)) : [keys, body];
+    return new TextEncoder().encode(body).length > 6e4 ? pack(keys.slice(0, keys.length / 2)) : [keys, body];
   };
   const schedule = (ms) => {
     timer ||= setTimeout(flush, ms);
@@ -84,8 +86,10 @@
       schedule((1e3 << Math.min(failures++, 6)) * (1 - Math.random() / 2));
     }
   };
-  // Listing a full queue takes several milliseconds, so it is not listed again for each batch.
+  // Listing a full queue takes several milliseconds, so it is not listed again for each batch, and
+  // each batch is sent in a task of its own. A hidden page may never run another task.
   const send = async (found = queued()) => {
+    if (!document.hidden) await new Promise(setTimeout);
     const [keys, body] = pack(found.slice(0, 100));
     sending = keys;
     if (!keys[0]) return;

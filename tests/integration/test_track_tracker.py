@@ -29,13 +29,13 @@ MOST_BYTES = 3 * 1024
 DRAINED_S = 180.0
 COUNT_LISTINGS = """
 window.listings = 0;
-const list = Object.keys;
-Object.keys = (value) => {
+const list = Reflect.ownKeys;
+Reflect.ownKeys = (value) => {
   if (value === localStorage) listings++;
   return list(value);
 };
 """
-# Without `Object.keys`, which is counted.
+# Without `Reflect.ownKeys`, which is counted.
 QUEUE_IS_EMPTY = "!JSON.stringify(localStorage).includes('barnabas.event.')"
 ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 

@@ -1,7 +1,8 @@
 """UX-5: Kafka 2.3.1's own tools with --zookeeper work on our brokers, and ours print the same.
 
 The lines of texts about Kafka 2.3 name the cluster by its ZooKeeper. What 2.3.1 prints for them is
-compared to the byte with what ours prints; a warning goes to standard error.
+compared to the byte with what ours prints; a warning goes to standard error. The ZooKeeper is our
+own server, on which Kafka's old tools work unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import pytest
 from barnabas.cli.main import main
 from tests.kit.clients.kafka_2_3_tools import OldTools
 from tests.kit.clients.kafka_tools import Tools
-from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.processes.cluster_process import ClusterProcess, started
+from tests.kit.processes.own_zookeeper_process import OwnZooKeeperProcess
 from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
@@ -29,7 +31,9 @@ WARNING = (
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
-    with cluster_process(tmp_path_factory.mktemp("cluster"), 1) as running:
+    """One broker on our ZooKeeper server (ZS-1)."""
+    directory = tmp_path_factory.mktemp("cluster")
+    with started(ClusterProcess(directory, 1, zookeeper=OwnZooKeeperProcess(directory))) as running:
         yield running
 
 
@@ -252,7 +256,7 @@ def test_re_13_what_the_tools_of_kafka_2_3_1_leave_in_zookeeper_is_carried_out(
 ) -> None:
     """A partition is moved to another broker, and led by the first of its replicas again."""
     topic = ("--topic", "t")
-    with cluster_process(tmp_path, 2) as cluster:
+    with started(ClusterProcess(tmp_path, 2, zookeeper=OwnZooKeeperProcess(tmp_path))) as cluster:
         at = ("--zookeeper", cluster.zookeeper.connect)
 
         def has(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -42,7 +43,7 @@ class Pump:
             consumer = self._consumer()
             try:
                 self._pump(consumer)
-            except KafkaException:
+            except (KafkaException, _Stuck):
                 self.renewal_count += 1
             finally:
                 consumer.close()
@@ -94,12 +95,38 @@ class Pump:
             producer.produce(self._target, value, partition=partition)
             ends[partition] = offset + 1
         offsets = [TopicPartition(self._source, *each) for each in ends.items()]
-        group = consumer.consumer_group_metadata()
-        producer.send_offsets_to_transaction(offsets, group, _CALL_SECONDS)
+        _send_offsets(producer, consumer, offsets)
 
 
 class _Aborted(Exception):
     """What this transaction did is undone on purpose."""
+
+
+class _Stuck(Exception):
+    """The producer does not return from a call; the next one fences it."""
+
+
+def _send_offsets(producer: Producer, consumer: Consumer, offsets: list[TopicPartition]) -> None:
+    """librdkafka may wait for a group coordinator that has stopped until a connection changes.
+
+    It ignores the timeout of the call then (its issues 5456 and 5511), so this waits elsewhere.
+    """
+    group = consumer.consumer_group_metadata()
+    outcome: Future[None] = Future()
+
+    def send() -> None:
+        try:
+            producer.send_offsets_to_transaction(offsets, group, _CALL_SECONDS)
+        except KafkaException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=send, daemon=True).start()
+    try:
+        outcome.result(_CALL_SECONDS + 5)
+    except TimeoutError:
+        raise _Stuck from None
 
 
 def _commit(producer: Producer) -> None:

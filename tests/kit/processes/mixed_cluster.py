@@ -73,6 +73,8 @@ class MixedCluster:
         if kind == "ours":
             self.ours.brokers[broker_id].start()
         else:
+            # A Kafka that was killed ends at once if its last session is still alive.
+            wait_until(lambda: broker_id not in self.registered(), PATIENCE_S)
             self._start_kafka(broker_id).wait_until_ready()
         self.wait_for_members()
 

@@ -44,7 +44,7 @@ ALL_KAFKA: dict[int, Kind] = {1: "kafka", 2: "kafka", 3: "kafka"}
 OUTPUT = "pumped"
 # The broker that ends, and the kind that starts in its place. One of its own kind: it is killed.
 ROLL: tuple[tuple[int, Kind], ...] = (
-    *((1, "ours"), (2, "ours"), (1, "ours"), (3, "kafka"), (3, "ours")),
+    *((1, "ours"), (2, "ours"), (3, "kafka"), (3, "ours")),
     *((2, "ours"), (1, "kafka"), (2, "kafka"), (3, "kafka")),
 )
 

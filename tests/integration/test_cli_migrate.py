@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,7 +22,7 @@ from barnabas.client import NewTopic, SyncAdmin
 from tests.kit.clients import confluent_client
 from tests.kit.clients.clients import Sent
 from tests.kit.foreign import CHECKOUT
-from tests.kit.processes.broker_process import COMMAND
+from tests.kit.processes.broker_process import COMMAND, BrokerProcess
 from tests.kit.processes.cluster_load import (
     acknowledge_more,
     check_everything_is_there,
@@ -123,8 +124,37 @@ def kinds(operator: Operator) -> list[str]:
     return [each["kind"] for each in status["brokers"]]
 
 
+@pytest.fixture
+def pid_file(tmp_path: Path) -> Iterator[Path]:
+    """Where a start command writes its broker's process id; what runs at the end is killed."""
+    path = tmp_path / "started.pid"
+    yield path
+    if path.exists():
+        with suppress(ProcessLookupError):
+            os.kill(int(path.read_text()), signal.SIGKILL)
+
+
+def shell_start(broker: BrokerProcess, pid_file: Path) -> str:
+    """A command that starts this broker in the background, and returns."""
+    listeners = f"listeners=PLAINTEXT://127.0.0.1:{broker.port}"
+    words = [str(COMMAND), "server", "start", "--data-dir", str(broker.data_dir)]
+    for option in (listeners, *broker.options):
+        words += ["--override", option]
+    log = shlex.quote(str(broker.log))
+    return f"{shlex.join(words)} >{log} 2>&1 </dev/null & echo $! >{shlex.quote(str(pid_file))}"
+
+
+def fail_to_start(operator: Operator, mixed: MixedCluster, step: list[str]) -> int:
+    """Stop the next broker of Kafka's, whose successor does not start; returns its id."""
+    (broker_id,) = mixed.of_kind("kafka")
+    stops = f"kill {mixed.pid_of(broker_id)}"
+    failed = operator.run(*step, "--stop-command", stops, "--start-command", "exit 4", code=1)
+    assert "`exit 4` failed with exit code 4" in failed
+    return broker_id
+
+
 def test_the_commands_of_the_page_replace_kafka_and_bring_it_back(
-    mixed: MixedCluster, tmp_path: Path
+    mixed: MixedCluster, tmp_path: Path, pid_file: Path
 ) -> None:
     """MX-3, MX-4: under an idempotent producer; the second step is killed and repeated."""
     check, plan, status, dry, step, back = commands()
@@ -152,15 +182,23 @@ def test_the_commands_of_the_page_replace_kafka_and_bring_it_back(
         operator.give_up(*step)
         acknowledge_more([sender])
         operator.run(*step)
-        last = operator.run(*step)
+        third = fail_to_start(operator, mixed, step)
+        assert f"broker {third} is kafka" in operator.run(*back)
+        assert kinds(operator).count("kafka") == 1
+        acknowledge_more([sender])
+        starts = shell_start(mixed.ours.brokers[third], pid_file)
+        stops = f"kill {mixed.pid_of(third)} # {{broker}}"
+        last = operator.run(*step, "--stop-command", stops, "--start-command", starts)
+        assert "press Enter" not in last
         assert "every broker is barnabas" in last
         assert "nothing to replace" in operator.run(*dry)
         acknowledge_more([sender])
+        back += ["--broker", str(third)]
         failed = operator.run(*back, "--stop-command", "exit 3 # {broker}", code=1)
-        broker_id = int(failed.partition("exit 3 # ")[2].partition("`")[0])
-        assert f"`exit 3 # {broker_id}` failed with exit code 3" in failed
-        stop = f"kill {mixed.pid_of(broker_id)}"
-        assert f"broker {broker_id} is kafka" in operator.run(*back, "--stop-command", stop)
+        assert f"`exit 3 # {third}` failed with exit code 3" in failed
+        stops = f"kill $(cat {pid_file})"
+        assert f"broker {third} is kafka" in operator.run(*back, "--stop-command", stops)
+        pid_file.unlink()
         assert kinds(operator).count("kafka") == 1
         acknowledge_more([sender])
         sender.stop()

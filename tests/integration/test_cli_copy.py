@@ -79,7 +79,7 @@ class Copying:
 
     def is_complete(self) -> bool:
         done = subprocess.run(self.words("status"), capture_output=True, text=True, timeout=SECONDS)
-        return "0 offsets left" in done.stdout
+        return "\n0 offsets left" in done.stdout  # neither "10 offsets left" nor no partitions
 
     def start(self, verb: str, *more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -185,6 +185,29 @@ def test_a_copy_has_every_record_once_although_it_is_killed(
     assert "0 offsets left" in copying.run("status")
 
 
+def test_a_copy_outlives_the_brokers_of_its_target(
+    kraft: KraftProcess, ours: BrokerProcess
+) -> None:
+    """They are killed and started again, and it continues by itself."""
+    copying = Copying(kraft.bootstrap_servers, ours.bootstrap_servers)
+    with SyncAdmin(kraft.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("orders", 2, 1)])
+    produce_all_kinds(kraft.bootstrap_servers, "orders", 2)
+    process = copying.start("run", "--follow")
+    wait_until(copying.is_complete, SECONDS)
+    for _ in range(3):
+        produce_all_kinds(kraft.bootstrap_servers, "orders", 2)
+        ours.kill()
+        ours.start()
+    wait_until(copying.is_complete, SECONDS)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, said
+    assert "no differences" in copying.run("verify")
+    theirs = without_offsets(everything(kraft.bootstrap_servers, "orders", 2))
+    assert without_offsets(everything(ours.bootstrap_servers, "orders", 2)) == theirs
+
+
 def test_a_second_copy_replaces_the_first(kraft: KraftProcess, ours: BrokerProcess) -> None:
     """The first notices it at its next transaction, and nothing is copied twice."""
     copying = Copying(kraft.bootstrap_servers, ours.bootstrap_servers)
@@ -279,12 +302,7 @@ def follow(copying: Copying, words: list[str]) -> None:
 
     def is_copied() -> bool:
         assert process.poll() is None, process.communicate()
-        return (
-            "0 offsets left"
-            in subprocess.run(
-                copying.words("status"), capture_output=True, text=True, timeout=SECONDS
-            ).stdout
-        )
+        return copying.is_complete()
 
     wait_until(is_copied, SECONDS)
     process.send_signal(signal.SIGINT)

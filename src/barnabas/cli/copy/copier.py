@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,6 +46,7 @@ _NEXT_ATTEMPT_HELPS = (
     OutOfOrderSequenceNumber,
     InvalidTxnState,
     UnknownProducerId,
+    *_FENCED,
 )
 
 
@@ -91,6 +93,9 @@ class Copier:
         self.progress = Progress(source_id)
         self.total = Total()
         self.on_commit: Callable[[Total], None] = lambda total: None
+        self._run_id = uuid.uuid4().hex
+        self._known_owners: set[str | None] = set()
+        self._is_fenced = False
         self._begin([])
 
     def _begin(self, names: Collection[TopicPartition]) -> None:
@@ -119,11 +124,6 @@ class Copier:
             try:
                 await self._attempt(topics, names)
                 return
-            except _FENCED as error:
-                raise CopyFailed(
-                    "another `barnabas copy` from the same cluster has started, or the last "
-                    "transaction took too long; run the command again to continue"
-                ) from error
             except MessageTooLarge as error:
                 raise CopyFailed(
                     f"{error}; raise max.message.bytes of the target's topic"
@@ -136,17 +136,26 @@ class Copier:
                     patient_until = time.monotonic() + _PATIENCE_S
                 if time.monotonic() > patient_until:
                     raise
+                self._is_fenced = isinstance(error, _FENCED)
                 self._say(f"continuing after an error: {error}")
             await asyncio.sleep(_PAUSE_S)
             self._source.cluster.metadata.request_refresh()
             self._writer.cluster.metadata.request_refresh()
 
     async def _attempt(self, topics: Mapping[str, str], names: Collection[TopicPartition]) -> None:
+        if self._is_fenced:  # a run that has replaced this one must not be fenced in turn
+            self._check_owner(await read_progress(self._target, self._source_id))
         await self._writer.identify()
+        self._is_fenced = False
         self.progress = await read_progress(self._target, self._source_id)
+        self._check_owner(self.progress)
         self._begin(names)
         fresh = sorted(topics.items() - self.progress.topics.items())
-        await self.record([self.progress.topic_entry(*each) for each in fresh])
+        entries = [self.progress.topic_entry(*each) for each in fresh]
+        if self.progress.owner != self._run_id:
+            entries.append(self.progress.owner_entry(self._run_id))
+        await self.record(entries)
+        self._known_owners = {self._run_id}
         ends = await self._source.ends(list(names))
         for name in names:
             known = self.progress.maps.get(name)
@@ -162,6 +171,21 @@ class Copier:
             self._positions[name] = max(position, start)
         goals = {name: each.end for name, each in ends.items()}
         await self._copy(goals)
+
+    def _check_owner(self, progress: Progress) -> None:
+        """Raise CopyFailed if another run has started since this one.
+
+        The epoch does not tell: this run itself may have raised it by a request whose response was
+        lost. Until the first transaction is known to be committed, the owner is either the run
+        before this one or this one.
+        """
+        if not self._known_owners:
+            self._known_owners = {progress.owner, self._run_id}
+        if progress.owner not in self._known_owners:
+            raise CopyFailed(
+                "another `barnabas copy` from the same cluster has started; "
+                "run the command again to continue"
+            )
 
     async def _copy(self, goals: dict[TopicPartition, int]) -> None:
         coming: asyncio.Task[list[Chunk]] | None = None

@@ -30,9 +30,9 @@ class OffsetMap:
 
     def __init__(self, runs: Iterable[Run] = (), position: int = 0) -> None:
         self._sources, self._targets, self._counts = array("q"), array("q"), array("q")
+        self.position = position
         for run in runs:
             self.append(run)
-        self.position = max(position, self.source_end)
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -64,7 +64,7 @@ class OffsetMap:
             self._sources.append(run.source)
             self._targets.append(run.target)
             self._counts.append(run.size)
-        self.position = max(getattr(self, "position", 0), self.source_end)
+        self.position = max(self.position, self.source_end)
 
     def to_target(self, offset: int) -> int:
         """Return the offset of the first copied record whose source offset is at least `offset`.

@@ -1,7 +1,9 @@
 """Keeps the progress of a copy in a topic of the target, in the transactions that copy the records.
 
 Each transaction writes the runs of offsets that it has copied, so after a crash the progress always
-fits the records. The topic is compacted, and no two entries about records have the same key.
+fits the records. The first transaction of a run of the command writes the id of this run, so that
+one whose writer was fenced sees whether another one has started. The topic is compacted, and no two
+entries about records have the same key.
 
     key    <source cluster>/<kind>/<name>
     value  JSON, as below
@@ -22,7 +24,7 @@ from barnabas.types import TopicPartition
 PROGRESS_TOPIC = "_barnabas_copy"
 PROGRESS = TopicPartition(PROGRESS_TOPIC, 0)
 
-_TOPIC, _RUNS = "topic", "runs"
+_TOPIC, _RUNS, _OWNER = "topic", "runs", "owner"
 _MOST_RUNS = 20_000  # in one entry
 _ENTRIES_BYTES = 512 * 1024  # in one batch
 
@@ -34,6 +36,7 @@ class Progress:
 
     def __init__(self, source_id: str) -> None:
         self.source_id = source_id
+        self.owner: str | None = None  # the id of the last run that has started
         self.topics: dict[str, str] = {}  # the id of each copy
         self.maps: dict[TopicPartition, OffsetMap] = {}
 
@@ -52,10 +55,16 @@ class Progress:
             for run in _unpacked(fields["runs"]):
                 copied.append(run)
             copied.position = max(copied.position, fields["position"])
+        elif kind == _OWNER:
+            self.owner = fields["run"]
         else:
             raise BarnabasError(
                 f"{PROGRESS_TOPIC} has an entry of kind {kind!r}, of a later version of Barnabas"
             )
+
+    def owner_entry(self, run_id: str) -> Entry:
+        """Return the entry that says which run copies from now on."""
+        return self._entry(_OWNER, "", {"run": run_id})
 
     def topic_entry(self, topic: str, topic_id: str) -> Entry:
         """Return the entry that says which topic is the copy. It resets what is known about it."""

@@ -39,7 +39,6 @@ from barnabas.types import TopicPartition, by_topic
 
 _HIGHEST_ADD_PARTITIONS = 3  # higher versions are used between brokers
 _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
-_BUMP_FROM = 3  # from this version, InitProducerId knows the previous epoch (KIP-360)
 _TIMEOUT_MS = 60_000
 _PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.1
 _SEQUENCES = 2**31
@@ -59,16 +58,16 @@ class Writer:
     async def identify(self) -> None:
         """Obtain a new epoch, which fences older writers and aborts their transaction.
 
-        Raises KafkaError (ProducerFenced if another writer has the id since) or Unreachable.
+        The request does not name the last epoch (KIP-360): if an earlier request was handled, but
+        its response was lost, the broker would fence this writer for its own request.
+
+        Raises KafkaError or Unreachable.
         """
 
         async def attempt() -> InitProducerIdResponse:
-            channel = await self._coordinators.channel(self._id)
             request = InitProducerIdRequest(
                 transactional_id=self._id, transaction_timeout_ms=_TIMEOUT_MS
             )
-            if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
-                request.producer_id, request.producer_epoch = self._producer_id, self._epoch
             answer = await self._coordinators.call(
                 self._id, INIT_PRODUCER_ID, request, InitProducerIdResponse
             )

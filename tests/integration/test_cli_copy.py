@@ -14,6 +14,16 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, SyncProducer
+from barnabas.client.admin.admin import TOPIC, ConfigResource
+from barnabas.client.admin.scram_admin import UserScramCredentialUpsertion
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.security.acl_binding import (
+    AclBinding,
+    AclEntry,
+    Pattern,
+    PatternType,
+    PermissionType,
+)
 from barnabas.types import TopicPartition as Name
 from tests.kit.clients.kraft_process import KraftProcess, kraft_process
 from tests.kit.foreign import CHECKOUT
@@ -229,6 +239,39 @@ def test_a_second_copy_replaces_the_first(kraft: KraftProcess, ours: BrokerProce
     assert "orders-0 is equal: 4,500 records" in copying.run("verify")
 
 
+def produce_compacted(servers: str) -> None:
+    """Every third key is unique, so a cleaned log has gaps everywhere."""
+    configs = {
+        "cleanup.policy": "compact",
+        "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": "0",
+    }
+    rounds = 5
+    with SyncAdmin(servers) as admin, SyncProducer(servers) as producer:
+        admin.create_topics([NewTopic("users", 1, 1, configs)])
+        for each in range(rounds):
+            for number in range(200):
+                key = f"{number % 40}" if number % 3 else f"unique {each} {number}"
+                producer.send(
+                    "users",
+                    None if number == 199 else b"v" * (number % 50),
+                    key=key.encode(),
+                    partition=0,
+                    timestamp_ms=LONG_AGO_MS + each * 1000,  # a segment for each round
+                )
+            producer.flush()
+        # The active segment is never cleaned, so the last round must not be in it.
+        later_ms = LONG_AGO_MS + 1_000_000
+        producer.send("users", b"last", key=b"last", partition=0, timestamp_ms=later_ms).result()
+
+    def is_clean() -> bool:
+        (found,) = everything(servers, "users", 1)
+        return len(found) < 400  # 335 unique keys and 40 others, each once
+
+    wait_until(is_clean, 60)
+
+
 def read_in_group(servers: str, topic: str, group: str, count: int) -> None:
     """Read so many records, and commit where the next one is."""
     with SyncConsumer(
@@ -240,6 +283,129 @@ def read_in_group(servers: str, topic: str, group: str, count: int) -> None:
             records = consumer.poll(timeout_ms=1000, max_records=count - seen)
             seen += len(list(records))
         consumer.commit()
+
+
+def next_values(servers: str, topic: str, group: str, count: int) -> list[Any]:
+    """What a group reads next."""
+    with SyncConsumer(
+        servers,
+        group_id=group,
+        auto_offset_reset="none",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+    ) as consumer:
+        consumer.subscribe([topic])
+        found: list[Any] = []
+        while len(found) < count:
+            found += [record.value for record in consumer.poll(timeout_ms=1000)]
+        return found[:count]
+
+
+def test_everything_comes_along_from_kraft(tmp_path: Path) -> None:
+    """Compacted and transactional topics, times, configs, groups, access rules, quotas."""
+    everyone = "super.users=User:ANONYMOUS"
+    kraft_rules = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    our_rules = "kafka.security.authorizer.AclAuthorizer"
+    (tmp_path / "ours").mkdir()
+    options = (*KRAFT, f"authorizer.class.name={kraft_rules}", everyone)
+    own = (*OURS, f"authorizer.class.name={our_rules}", everyone)
+    with (
+        kraft_process(tmp_path / "kraft", *options) as kraft,
+        broker_process(tmp_path / "ours", *own) as ours,
+    ):
+        source, target = kraft.bootstrap_servers, ours.bootstrap_servers
+        copying = Copying(source, target)
+        prepare(source)
+        planned = copying.run("plan")
+        assert "create orders: 3 partitions, 1 replica" in planned
+        assert "max.message.bytes=2000000" in planned
+        assert "create the users alice again" in planned
+        assert "note: config local.retention.ms=-2 is left out" in planned
+        with SyncAdmin(target) as admin:
+            assert admin.list_topics(include_internal=False) == []
+        done = copying.run("run", "--topic", "[!s]*")
+        assert "created 3 topics, 2 access rules and 1 quota" in done
+        copying.run("run")
+        check_everything(copying)
+        assert "no differences" in copying.run("verify")
+        check_planted_differences(copying)
+
+
+def prepare(source: str) -> None:
+    produce_compacted(source)
+    with SyncAdmin(source) as admin:
+        configs = {"max.message.bytes": "2000000", "local.retention.ms": "-2"}
+        stamped = {"message.timestamp.type": "LogAppendTime"}
+        admin.create_topics([NewTopic("orders", 3, 1, configs), NewTopic("paid", 1, 1)])
+        admin.create_topics([NewTopic("stamped", 1, 1, stamped)])
+        admin.create_acls(RULES)
+        admin.alter_client_quotas({"user": "alice"}, {"producer_byte_rate": 1_000_000})
+        admin.alter_user_scram_credentials(
+            [UserScramCredentialUpsertion("alice", "secret of alice")]
+        )
+    produce_all_kinds(source, "orders", 3)
+    produce_all_kinds(source, "stamped", 1)
+    produce_transactions(source, "paid")
+    read_in_group(source, "users", "readers of users", 31)
+    read_in_group(source, "paid", "readers of paid", 33)
+
+
+RULES = [
+    AclBinding(
+        Pattern(ResourceType.TOPIC, "orders", PatternType.PREFIXED),
+        AclEntry("User:alice", "*", Operation.READ, PermissionType.ALLOW),
+    ),
+    AclBinding(
+        Pattern(ResourceType.GROUP, "readers"),
+        AclEntry("User:bob", "127.0.0.1", Operation.ALL, PermissionType.DENY),
+    ),
+]
+
+
+def check_everything(copying: Copying) -> None:
+    source, target = copying.source, copying.target
+    for topic, partitions in (("orders", 3), ("paid", 1), ("stamped", 1)):
+        theirs = without_offsets(everything(source, topic, partitions))
+        ours = without_offsets(everything(target, topic, partitions))
+        if topic == "stamped":  # the kind of the time is that of the topic now, the time the same
+            assert [[each[1:] for each in own] for own in ours] == [
+                [each[1:] for each in own] for own in theirs
+            ]
+        else:
+            assert ours == theirs
+    for topic, group in (("users", "readers of users"), ("paid", "readers of paid")):
+        ours = next_values(target, topic, group, 20)
+        assert ours == next_values(source, topic, group, 20)
+    with SyncAdmin(source) as theirs_admin, SyncAdmin(target) as admin:
+        assert set(admin.describe_acls()) == set(theirs_admin.describe_acls()) == set(RULES)
+        assert admin.describe_client_quotas() == theirs_admin.describe_client_quotas()
+        entries = admin.describe_configs(ConfigResource(TOPIC, "stamped"))
+        assert {each.name: each.value for each in entries}["message.timestamp.type"] == (
+            "LogAppendTime"
+        )
+
+
+def check_planted_differences(copying: Copying) -> None:
+    """`verify` finds what is more, what is less and what is different, and names it."""
+    with SyncProducer(copying.target) as producer, SyncAdmin(copying.target) as admin:
+        producer.send("orders", b"mine", partition=1).result()
+        producer.send("users", b"mine", key=b"7", partition=0).result()
+        admin.alter_configs(ConfigResource(TOPIC, "orders"), {"max.message.bytes": 1_000_000})
+    with SyncProducer(copying.source) as producer:
+        producer.send("paid", b"theirs", partition=0).result()
+    found = copying.run("verify", code=1)
+    assert "orders differs: config max.message.bytes is 1000000, not 2000000" in found
+    assert "orders-0 is equal: 500 records, checksum" in found
+    assert "orders-1 differs: the copy has more records, from its offset" in found
+    assert "users-0 differs: key b'7': the time is" in found
+    assert "paid-0 differs: offset 210 is missing in the copy, which ends after 140" in found
+    assert "4 differences" in found
+    # Topics that are no copies are left alone.
+    with SyncAdmin(copying.source) as admin, SyncProducer(copying.target) as producer:
+        admin.create_topics([NewTopic("theirs", 1, 1)])
+        producer.send("theirs", b"ours", partition=0).result()
+    refused = copying.run("run", code=1)
+    assert "blocks: theirs: the target has a topic of this name that contains records" in refused
 
 
 def page_commands(copying: Copying) -> list[list[str]]:

@@ -320,6 +320,9 @@ def test_everything_comes_along_from_kraft(tmp_path: Path) -> None:
         assert "create orders: 3 partitions, 1 replica" in planned
         assert "max.message.bytes=2000000" in planned
         assert "create the users alice again" in planned
+        assert "4 topics, 2 access rules, 1 quota; 2 groups of copied topics" in planned
+        refused = copying.run("plan", "--topic", "nothing", code=2)
+        assert "no topic of the source matches nothing" in refused
         assert "note: config local.retention.ms=-2 is left out" in planned
         with SyncAdmin(target) as admin:
             assert admin.list_topics(include_internal=False) == []

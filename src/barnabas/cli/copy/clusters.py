@@ -59,26 +59,31 @@ class Side(NamedTuple):
         described = await self.topics(patterns)
         names = [name for each in described for name in partitions_of(each)]
         ends = await self.fetches.ends(names) if names else {}
+        configs = await self.own_configs([each.name for each in described])
         return [
             TopicFacts(
                 each.name,
                 each.topic_id.hex(),
                 len(each.partitions),
                 max(len(partition.replicas) for partition in each.partitions),
-                await self.own_configs(each.name),
+                configs[each.name],
                 each.is_internal,
                 is_empty=all(ends[name].start == ends[name].end for name in partitions_of(each)),
             )
             for each in described
         ]
 
-    async def own_configs(self, topic: str) -> dict[str, str]:
-        """Return the configs that were set for a topic."""
-        entries = await self.admin.describe_configs(ConfigResource(TOPIC, topic))
+    async def own_configs(self, topics: list[str]) -> dict[str, dict[str, str]]:
+        """Return the configs that were set for each of these topics."""
+        resources = [ConfigResource(TOPIC, name) for name in topics]
+        described = await self.admin.describe_configs(resources)
         return {
-            each.name: each.value
-            for each in entries
-            if each.source == DYNAMIC_TOPIC_CONFIG and each.value is not None
+            resource.name: {
+                each.name: each.value
+                for each in entries
+                if each.source == DYNAMIC_TOPIC_CONFIG and each.value is not None
+            }
+            for resource, entries in described.items()
         }
 
     async def progress_of(self, source_id: str) -> Progress:

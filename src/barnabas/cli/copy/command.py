@@ -32,7 +32,6 @@ from barnabas.cli.options import as_json, run_client
 from barnabas.cli.progress import Progress as Bar
 from barnabas.client.admin.admin import TOPIC, ConfigResource
 from barnabas.counted import counted
-from barnabas.types import TopicPartition
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,7 +97,7 @@ def _sides(command: F) -> F:
 def copy() -> None:
     """Copy topics, records, group offsets and access rules from another cluster.
 
-    The source may be any Kafka cluster, also one with KRaft. It is only read. Run it again to
+    The source may be any Kafka cluster, including one with KRaft. It is only read. Repeat `run` to
     continue: each record is copied exactly once.
 
     \b
@@ -131,7 +130,9 @@ async def _plan(choice: Choice, replicas: int | None) -> int:
     async with both_sides(choice.addresses, choice.files) as sides:
         plans = await _topic_plans(sides, choice, replicas)
         progress = await sides.target.progress_of(sides.source.cluster_id)
-        groups = await group_plans(sides, choice.groups, progress.maps)
+        names = [name for each in plans for name in each.partitions]
+        maps = {name: progress.maps.get(name, OffsetMap()) for name in names}
+        groups = await group_plans(sides, choice.groups, maps)
         source, target = await settings_of(sides.source), await settings_of(sides.target)
     for each in plans:
         size = counted(each.source.partitions, "partition")
@@ -171,7 +172,7 @@ async def _plan(choice: Choice, replicas: int | None) -> int:
 def run(choice: Choice, replicas: int | None, follow: bool, rate: int) -> int:
     """Copy everything up to the present end, and then the offsets of groups.
 
-    Run it again to continue, also after it was killed: each record is copied exactly once. The
+    Run it again to continue, even after it was killed: each record is copied exactly once. The
     progress is kept in the topic _barnabas_copy of the target. Offsets are committed for groups
     without members in the target, and are never set back.
 
@@ -228,12 +229,7 @@ async def _copy_records(sides: Sides, plans: Sequence[TopicPlan], pace: Pace) ->
 
         copier.on_commit = show
         ids = await _ids_in(sides.target, [each.name for each in plans])
-        names = [
-            TopicPartition(each.name, number)
-            for each in plans
-            for number in range(each.source.partitions)
-        ]
-        await copier.run(ids, names)
+        await copier.run(ids, [name for each in plans for name in each.partitions])
     return copier
 
 
@@ -322,8 +318,7 @@ async def _verify(choice: Choice) -> int:
             if not each.exists:
                 continue
             is_compacted = await _is_compacted(sides.source, each.name)
-            for number in range(each.source.partitions):
-                name = TopicPartition(each.name, number)
+            for name in each.partitions:
                 copied = progress.maps.get(name, OffsetMap())
                 verdict = await compare(sides, name, copied, is_compacted=is_compacted)
                 kind = "key" if is_compacted else "record"
@@ -338,7 +333,7 @@ async def _verify(choice: Choice) -> int:
 
 
 async def _config_differences(sides: Sides, plan: TopicPlan) -> list[str]:
-    own = await sides.target.own_configs(plan.name)
+    own = (await sides.target.own_configs([plan.name]))[plan.name]
     return [
         f"differs: config {name} is {own.get(name)}, not {value}"
         for name, value in sorted(plan.configs.items())
@@ -376,6 +371,8 @@ async def _other_differences(sides: Sides, choice: Choice, maps: Any) -> int:
 async def _topic_plans(sides: Sides, choice: Choice, replicas: int | None) -> list[TopicPlan]:
     progress = await sides.target.progress_of(sides.source.cluster_id)
     source = await sides.source.topic_facts(choice.topics)
+    if choice.topics and not source:
+        raise click.UsageError(f"no topic of the source matches {' or '.join(choice.topics)}")
     target = await sides.target.topic_facts(choice.topics)
     return plan_topics(source, target, progress.topics, sides.target.brokers, replicas)
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from barnabas.cli.copy.progress import PROGRESS_TOPIC
 from barnabas.config.topic_keys import TOPIC_KEYS
 from barnabas.counted import counted
+from barnabas.types import TopicPartition
 
 TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME = (
     "message.timestamp.type",
@@ -49,6 +50,10 @@ class TopicPlan(NamedTuple):
     @property
     def name(self) -> str:
         return self.source.name
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.name, each) for each in range(self.source.partitions)]
 
     @property
     def has_append_time(self) -> bool:

@@ -14,7 +14,7 @@ from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.migrate.facts import BARNABAS, KAFKA, UNKNOWN, ClusterFacts
 from barnabas.cli.migrate.files import directory_findings
-from barnabas.cli.migrate.findings import Finding, findings
+from barnabas.cli.migrate.findings import Finding, findings, return_findings
 from barnabas.cli.migrate.plan import losses, obstacles, order
 from barnabas.cli.migrate.read import connection_to
 from barnabas.cli.migrate.state_file import read_state
@@ -261,7 +261,9 @@ def _replace_one(target: str, options: dict[str, Any]) -> int:
     servers, broker_id = options["servers"], options["broker_id"]
     if options["execute"]:
         return run_client(_execute(servers, target, broker_id, chosen), None)
-    facts = run_client(_facts(servers))
+    facts = run_client(_facts(servers, in_full=target == KAFKA))
+    if target == KAFKA and _echo_blocking(facts, target):
+        return EXIT_FAILURE
     left = order(facts, target)
     if not left:
         click.echo(f"every broker is {target}; there is nothing to replace")
@@ -276,16 +278,21 @@ def _replace_one(target: str, options: dict[str, Any]) -> int:
     return EXIT_OK
 
 
+def _echo_blocking(facts: ClusterFacts, target: str) -> bool:
+    """Print what makes the replacement impossible, and return whether there is anything."""
+    found = findings(facts) if target == BARNABAS else return_findings(facts)
+    blocking = [each for each in found if each.blocks]
+    for each in blocking:
+        click.echo(f"blocks: {each.text}")
+    return bool(blocking)
+
+
 async def _execute(servers: str, target: str, broker_id: int | None, options: Options) -> int:
     async with connection_to(servers) as connection:
-        facts = await connection.facts(in_full=target == BARNABAS)
+        facts = await connection.facts(in_full=True)
         state = read_state(options.state_file, facts.cluster_id, target)
         # An interrupted step has passed the check, and its broker may be down.
-        is_new = target == BARNABAS and state.current is None
-        blocking = [each for each in findings(facts) if each.blocks] if is_new else []
-        for each in blocking:
-            click.echo(f"blocks: {each.text}")
-        if blocking:
+        if state.current is None and _echo_blocking(facts, target):
             return EXIT_FAILURE
         done = await Stepper(connection, state, options, click.echo).run(broker_id)
         left = order(await connection.look(), target)

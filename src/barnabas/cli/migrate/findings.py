@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from barnabas.cli.migrate.facts import KAFKA, UNKNOWN, BrokerFacts, ClusterFacts
+from barnabas.cli.migrate.facts import BARNABAS, KAFKA, UNKNOWN, BrokerFacts, ClusterFacts
 from barnabas.config.authorization_keys import check_authorizer
 from barnabas.config.broker_keys import key_of
 from barnabas.config.security_claims import broken_promise
@@ -26,6 +26,7 @@ WriteTxnMarkers and AlterPartition."""
 _KRAFT_ONLY = 55  # DescribeQuorum, which only brokers of a KRaft cluster have
 _IBP = "inter.broker.protocol.version"
 _LOWEST_IBP, _OWN_IBP = (2, 7), (3, 9)
+_ZOOKEEPER = "zookeeper.connect"
 _AUTHORIZER = "authorizer.class.name"
 _MECHANISMS, _KERBEROS = "sasl.enabled.mechanisms", "GSSAPI"
 _TIERED = "remote.log.storage.system.enable"
@@ -59,6 +60,21 @@ def findings(facts: ClusterFacts) -> list[Finding]:
     found += _of_topics(facts)
     found += _of_cluster(facts)
     return sorted(found, key=lambda each: not each.blocks)
+
+
+def return_findings(facts: ClusterFacts) -> list[Finding]:
+    """Return what prevents Kafka's brokers from replacing ours."""
+    return [
+        Finding(
+            True,
+            f"broker {each.broker_id}",
+            "it runs without ZooKeeper, which Kafka needs",
+            "import what `barnabas metadata export` writes into a ZooKeeper, and start the broker "
+            "with zookeeper.connect first",
+        )
+        for each in facts.brokers.values()
+        if each.kind == BARNABAS and each.versions and not each.configs.get(_ZOOKEEPER)
+    ]
 
 
 def _of_broker(broker: BrokerFacts) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.cli.migrate.facts import BARNABAS, KAFKA, ClusterFacts
-from barnabas.cli.migrate.findings import findings
+from barnabas.cli.migrate.findings import findings, return_findings
 from barnabas.protocol.api import APIS
 from tests.unit.cli.migrate.migrate_facts import KKK, broker, facts
 
@@ -82,6 +82,15 @@ def test_a_topic_that_cannot_come_along_blocks(name: str, text: str, expected: s
     [found] = blocking(with_topic(name, text))
     assert found.startswith("topic t: ")
     assert expected in found
+
+
+def test_a_broker_without_zookeeper_cannot_return_to_kafka() -> None:
+    """MX-4"""
+    alone = with_config("log.dirs", "/data", BARNABAS)
+    (found,) = return_findings(alone)
+    assert found.text.startswith("broker 2: it runs without ZooKeeper, which Kafka needs; import")
+    assert return_findings(with_config("zookeeper.connect", "zk:2181", BARNABAS)) == []
+    assert return_findings(with_config("log.dirs", "/data", KAFKA)) == []
 
 
 def test_apis_of_another_age_block() -> None:

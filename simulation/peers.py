@@ -7,6 +7,7 @@ shows whether the peer exists.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.client.errors import ConnectionLost
@@ -85,11 +86,18 @@ class SimLinks:
         self._broker = broker
 
     async def ask(
-        self, broker_id: int, api: Api, request: Message, timeout_ms: int, at_most: int
+        self,
+        broker_id: int,
+        api: Api,
+        request: Message | Callable[[int], Message],
+        timeout_ms: int,
+        at_most: int,
     ) -> Message:
-        """Return a broker's answer. Raises ConnectionLost."""
+        """Return a broker's answer, like `PeerLinks`. Raises ConnectionLost."""
         broker = self._broker.image.brokers.get(broker_id)
         if broker is None:
             raise ConnectionLost(f"broker {broker_id} is not registered at the moment")
         channel = await self._broker.peers.connect(broker, "broker", timeout_ms)
-        return await channel.send(api, request, channel.version(api, at_most))
+        version = channel.version(api, at_most)
+        message = request(version) if callable(request) else request
+        return await channel.send(api, message, version)

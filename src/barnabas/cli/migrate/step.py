@@ -34,8 +34,6 @@ from barnabas.errors import BarnabasError, KafkaError
 from barnabas.types import TopicPartition
 
 _PAUSE_S = 0.5
-# For more partitions, a controller may need longer than a request may take.
-_MOST_AT_ONCE = 50
 
 Say = Callable[[str], None]
 
@@ -166,14 +164,6 @@ class Stepper:
 
     async def _reorder(self, wanted: dict[TopicPartition, list[int]]) -> None:
         """Change the order of replicas, and elect the first one."""
-        names = sorted(wanted)
-        for at in range(0, len(names), _MOST_AT_ONCE):
-            await self._reorder_some(
-                {name: wanted[name] for name in names[at : at + _MOST_AT_ONCE]}
-            )
-        await asyncio.sleep(_PAUSE_S)  # until all brokers know the leaders
-
-    async def _reorder_some(self, wanted: dict[TopicPartition, list[int]]) -> None:
         admin = self._connection.admin
         failed = {
             name: error
@@ -187,6 +177,7 @@ class Stepper:
             await admin.elect_leaders(PREFERRED, list(wanted))
         except KafkaError as error:
             self._say(f"the election failed, and is repeated: {error}")
+        await asyncio.sleep(_PAUSE_S)  # until all brokers know the leaders
 
     async def _stop(self) -> None:
         broker_id = self._progress.broker_id

@@ -17,6 +17,10 @@ from barnabas.types import TopicPartition
 
 _NAMED = 3
 
+# Kafka's controller took more than five seconds to reorder 334 partitions, so one request for all
+# partitions of a large broker would time out.
+BATCH = 50
+
 
 class Kind(Enum):
     """Says what to do about the broker that is being replaced."""
@@ -125,7 +129,7 @@ def next_action(facts: ClusterFacts, progress: Progress, target: str) -> Action:
         if present.get(name, replicas) != replicas
     ]
     if changed:
-        return Action(Kind.RESTORE, partitions=tuple(changed))
+        return Action(Kind.RESTORE, partitions=tuple(changed[:BATCH]))
     return Action(Kind.FINISH)
 
 
@@ -138,7 +142,7 @@ def _before_stop(facts: ClusterFacts, broker_id: int) -> Action:
         for name, view in facts.partitions()
         if view.leader == broker_id and len(view.replicas) > 1
     )
-    return Action(Kind.HAND_OVER, partitions=led) if led else Action(Kind.STOP)
+    return Action(Kind.HAND_OVER, partitions=led[:BATCH]) if led else Action(Kind.STOP)
 
 
 def behind_leader(replicas: tuple[int, ...], broker_id: int) -> list[int]:

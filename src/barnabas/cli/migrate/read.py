@@ -34,13 +34,18 @@ _IBP = "inter.broker.protocol.version"
 _MIN_ISR, _POLICY, _COMPACT = "min.insync.replicas", "cleanup.policy", "compact"
 _NO_EVENT = 2**62
 _REQUEST_TIMEOUT_MS = 5_000
+_CHANGE_TIMEOUT_MS = 30_000
 
 
 class Connection(NamedTuple):
-    """A connection to a cluster, and one to each of its brokers."""
+    """A connection to a cluster, and one to each of its brokers.
+
+    Requests that change something use `changing`, because they may take longer.
+    """
 
     admin: Admin
     cluster: Cluster
+    changing: Admin
 
     async def look(self, *, in_full: bool = False) -> ClusterFacts:
         """Return the brokers, partitions and moves, without the configs of the topics.
@@ -138,9 +143,10 @@ async def connection_to(servers: str) -> AsyncIterator[Connection]:
     options = {"request_timeout_ms": _REQUEST_TIMEOUT_MS, **client_options()}
     config, _ = configure(ClientConfig, options)
     cluster = Cluster(servers, config, system_seams())
-    async with Admin(servers, **options) as admin:
+    patient = {"request_timeout_ms": _CHANGE_TIMEOUT_MS, **client_options()}
+    async with Admin(servers, **options) as admin, Admin(servers, **patient) as changing:
         await cluster.start()
         try:
-            yield Connection(admin, cluster)
+            yield Connection(admin, cluster, changing)
         finally:
             await cluster.close()

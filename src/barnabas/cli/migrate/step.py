@@ -164,7 +164,7 @@ class Stepper:
 
     async def _reorder(self, wanted: dict[TopicPartition, list[int]]) -> None:
         """Change the order of replicas, and elect the first one."""
-        admin = self._connection.admin
+        admin = self._connection.changing
         failed = {
             name: error
             for name, error in (await admin.alter_partition_reassignments(wanted)).items()

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.cli.migrate.facts import BARNABAS, KAFKA, UNKNOWN, ClusterFacts
 from barnabas.cli.migrate.plan import (
+    BATCH,
     Kind,
     Progress,
     behind_leader,
@@ -14,6 +15,7 @@ from barnabas.cli.migrate.plan import (
     obstacles,
     order,
 )
+from barnabas.types import TopicPartition
 from tests.unit.cli.migrate.migrate_facts import KKK, T0, broker, facts
 
 STOPPED = Progress(1, {T0: (1, 2, 3)}, {T0: 5}, has_stopped=True)
@@ -98,6 +100,25 @@ def test_a_slow_broker_is_not_started_twice() -> None:
 def test_a_deleted_topic_is_not_restored() -> None:
     gone = ORDERED._replace(topics=())
     assert next_action(gone, VERIFIED, BARNABAS).kind is Kind.FINISH
+
+
+def of_many(seen: ClusterFacts, count: int) -> ClusterFacts:
+    """Return the same cluster with that many partitions."""
+    (topic,) = seen.topics
+    views = tuple(topic.partitions[0]._replace(partition=number) for number in range(count))
+    return seen._replace(topics=(topic._replace(partitions=views),))
+
+
+def test_a_large_broker_is_handed_over_in_batches() -> None:
+    """MX-3: and what was handed over is restored in batches."""
+    many = next_action(of_many(KKK, 2 * BATCH), Progress(1), BARNABAS)
+    assert many.kind is Kind.HAND_OVER
+    assert many.partitions == tuple(TopicPartition("t", number) for number in range(BATCH))
+    before = {TopicPartition("t", number): (1, 2, 3) for number in range(2 * BATCH)}
+    changed = of_many(REORDERED, 2 * BATCH)
+    restored = next_action(changed, VERIFIED._replace(replicas=before), BARNABAS)
+    assert restored.kind is Kind.RESTORE
+    assert restored.partitions == many.partitions
 
 
 def test_another_replica_is_preferred() -> None:

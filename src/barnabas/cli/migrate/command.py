@@ -219,9 +219,9 @@ def _step_options(command: F) -> F:
 def step(**options: Any) -> int:
     """Replace one Kafka broker by a Barnabas broker.
 
-    Waits until all replicas are in sync, hands the broker's partitions over to other leaders, has
-    the broker stopped and the new one started, waits until that is in sync, compares its replicas
-    with the leaders', and restores the preferred leaders. Run it once for each broker.
+    Waits until all replicas are in sync, has the broker stopped, which hands its partitions over to
+    other leaders, and the new one started, waits until that is in sync, compares its replicas with
+    the leaders', and restores the preferred leaders. Run it once for each broker.
 
     If it is interrupted, run it again: it continues where it was. Without --execute, it prints what
     it would do.

@@ -1,8 +1,8 @@
 """Decides what `barnabas migrate` does next (MX-3). Pure.
 
 Brokers are replaced one at a time, the controller last, so that it changes only once. A broker is
-stopped only while every replica in the cluster is in sync, and leads nothing at that moment that
-another broker could lead.
+stopped only while every replica in the cluster is in sync, so that its controlled shutdown can hand
+over every partition that has another replica.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from barnabas.types import TopicPartition
 
 _NAMED = 3
 
-# Kafka's controller took more than five seconds to reorder 334 partitions, so one request for all
-# partitions of a large broker would time out.
-BATCH = 50
+# One request for all partitions of a large broker could time out.
+BATCH = 100
 
 
 class Kind(Enum):
     """Says what to do about the broker that is being replaced."""
 
     WAIT = "wait"
-    HAND_OVER = "hand over"
     STOP = "stop"
     START = "start"
     VERIFY = "verify"
@@ -46,8 +44,6 @@ class Progress(NamedTuple):
     """How far the replacement of one broker has got."""
 
     broker_id: int
-    replicas: Mapping[TopicPartition, tuple[int, ...]] = {}
-    """The replicas of partitions in their original order, which a handover has changed."""
     ends: Mapping[TopicPartition, int] = {}
     """The high watermarks before the broker was stopped."""
     has_stopped: bool = False  # the operator was asked to stop it
@@ -122,32 +118,19 @@ def next_action(facts: ClusterFacts, progress: Progress, target: str) -> Action:
         return Action(Kind.WAIT, (f"{_names(behind)} not in sync on broker {broker_id}",))
     if not progress.is_verified:
         return Action(Kind.VERIFY, partitions=tuple(facts.replicas_on(broker_id)))
-    present = {name: view.replicas for name, view in facts.partitions()}
-    changed = [
+    preferred = [
         name
-        for name, replicas in progress.replicas.items()
-        if present.get(name, replicas) != replicas
+        for name, view in facts.partitions()
+        if view.replicas[:1] == (broker_id,) and view.leader != broker_id
     ]
-    if changed:
-        return Action(Kind.RESTORE, partitions=tuple(changed[:BATCH]))
+    if preferred:
+        return Action(Kind.RESTORE, partitions=tuple(preferred[:BATCH]))
     return Action(Kind.FINISH)
 
 
 def _before_stop(facts: ClusterFacts, broker_id: int) -> Action:
     reasons = obstacles(facts, broker_id)
-    if reasons:
-        return Action(Kind.WAIT, tuple(reasons))
-    led = tuple(
-        name
-        for name, view in facts.partitions()
-        if view.leader == broker_id and len(view.replicas) > 1
-    )
-    return Action(Kind.HAND_OVER, partitions=led[:BATCH]) if led else Action(Kind.STOP)
-
-
-def behind_leader(replicas: tuple[int, ...], broker_id: int) -> list[int]:
-    """Return the replicas with this broker last, so that another one is preferred as leader."""
-    return [*(each for each in replicas if each != broker_id), broker_id]
+    return Action(Kind.WAIT, tuple(reasons)) if reasons else Action(Kind.STOP)
 
 
 def _names(names: Iterable[TopicPartition]) -> str:

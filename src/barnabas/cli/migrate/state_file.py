@@ -1,7 +1,7 @@
 """Reads and writes the file in which `barnabas migrate step` keeps its progress.
 
-Without it, an interrupted step would not know the original order of the replicas, nor what the logs
-contained before the broker was stopped.
+Without it, an interrupted step would not know what the logs contained before the broker was
+stopped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_state(path: Path, cluster_id: str, target: str) -> State:
         )
     if state.target == target:
         return state
-    # The direction has changed: what has begun is undone, with the order and the ends of before.
+    # The direction has changed: what has begun is undone, with the ends of before.
     current = state.current and state.current._replace(has_started=False, is_verified=False)
     return State(cluster_id, target, current=current)
 
@@ -74,7 +74,6 @@ def write_state(path: Path, state: State) -> None:
 def _values(progress: Progress) -> dict[str, Any]:
     return {
         "broker_id": progress.broker_id,
-        "replicas": {str(name): list(each) for name, each in progress.replicas.items()},
         "ends": {str(name): end for name, end in progress.ends.items()},
         "has_stopped": progress.has_stopped,
         "has_started": progress.has_started,
@@ -85,7 +84,6 @@ def _values(progress: Progress) -> dict[str, Any]:
 def _progress(values: dict[str, Any]) -> Progress:
     return Progress(
         int(values["broker_id"]),
-        {_name(text): tuple(each) for text, each in values["replicas"].items()},
         {_name(text): int(end) for text, end in values["ends"].items()},
         bool(values["has_stopped"]),
         bool(values["has_started"]),

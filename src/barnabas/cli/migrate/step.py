@@ -19,7 +19,6 @@ from barnabas.cli.migrate.plan import (
     Action,
     Kind,
     Progress,
-    behind_leader,
     losses,
     next_action,
     order,
@@ -34,6 +33,7 @@ from barnabas.errors import BarnabasError, KafkaError
 from barnabas.types import TopicPartition
 
 _PAUSE_S = 0.5
+_MOST_ELECTIONS = 20
 
 Say = Callable[[str], None]
 
@@ -59,6 +59,7 @@ class Stepper:
     def __init__(self, connection: Connection, state: State, options: Options, say: Say) -> None:
         self._connection, self._options, self._say = connection, options, say
         self.state = state
+        self._elections_failed = 0
 
     async def run(self, broker_id: int | None) -> int:
         """Replace this broker, or the next one. Returns its id. Raises StepFailed."""
@@ -131,9 +132,7 @@ class Stepper:
 
     async def _do(self, action: Action) -> None:
         broker_id = self._progress.broker_id
-        if action.kind is Kind.HAND_OVER:
-            await self._hand_over(action.partitions)
-        elif action.kind is Kind.STOP:
+        if action.kind is Kind.STOP:
             await self._stop()
         elif action.kind is Kind.START:
             self._say(f"broker {broker_id} is down; starting it as {self.state.target}")
@@ -147,35 +146,19 @@ class Stepper:
         else:
             await self._restore(action.partitions)
 
-    async def _hand_over(self, names: tuple[TopicPartition, ...]) -> None:
-        """Let other replicas lead these partitions, by putting this broker last among them."""
-        facts = await self._connection.look()
-        present = {name: view.replicas for name, view in facts.partitions()}
-        before = {name: present[name] for name in names if name in present}
-        # The order is saved first, so that an interrupted step can restore it.
-        self._save(self._progress._replace(replicas={**before, **self._progress.replicas}))
-        broker_id = self._progress.broker_id
-        self._say(f"broker {broker_id} hands over {counted(len(before), 'partition')}")
-        await self._reorder({name: behind_leader(each, broker_id) for name, each in before.items()})
-
     async def _restore(self, names: tuple[TopicPartition, ...]) -> None:
-        self._say(f"restoring the preferred leaders of {counted(len(names), 'partition')}")
-        await self._reorder({name: list(self._progress.replicas[name]) for name in names})
-
-    async def _reorder(self, wanted: dict[TopicPartition, list[int]]) -> None:
-        """Change the order of replicas, and elect the first one."""
-        admin = self._connection.changing
-        failed = {
-            name: error
-            for name, error in (await admin.alter_partition_reassignments(wanted)).items()
-            if error is not None
-        }
-        for name, error in failed.items():
-            raise StepFailed(f"{name} keeps its leader: {error}")
-        # An order of the same replicas is changed at once. If not, the next look waits for it.
+        """Let the broker lead the partitions of which it is the preferred leader."""
+        broker_id = self._progress.broker_id
+        self._say(f"broker {broker_id} is elected the leader of {counted(len(names), 'partition')}")
         try:
-            await admin.elect_leaders(PREFERRED, list(wanted))
+            await self._connection.changing.elect_leaders(PREFERRED, list(names))
         except KafkaError as error:
+            self._elections_failed += 1
+            if self._elections_failed > _MOST_ELECTIONS:
+                raise StepFailed(
+                    f"broker {broker_id} is in sync, but cannot be elected: {error}; repeat the "
+                    "command, or use `barnabas elect-leaders`"
+                ) from error
             self._say(f"the election failed, and is repeated: {error}")
         await asyncio.sleep(_PAUSE_S)  # until all brokers know the leaders
 

@@ -13,7 +13,7 @@ from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
 
 NAME = TopicPartition("a-b", 3)
-STATE = State("cluster", BARNABAS, (1,), Progress(2, {NAME: (2, 1)}, {NAME: 7}, has_stopped=True))
+STATE = State("cluster", BARNABAS, (1,), Progress(2, {NAME: 7}, has_stopped=True))
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

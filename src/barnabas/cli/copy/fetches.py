@@ -59,7 +59,7 @@ class Fetches:
         """
         by_leader: dict[BrokerAddress, dict[TopicPartition, int]] = {}
         for name, offset in positions.items():
-            by_leader.setdefault(await self._leader(name), {})[name] = offset
+            by_leader.setdefault(await leader_of(self.cluster, name), {})[name] = offset
         found = await asyncio.gather(
             *(self._ask(node, wanted, wait_ms) for node, wanted in by_leader.items())
         )
@@ -81,16 +81,6 @@ class Fetches:
             if coming is not None:
                 coming.cancel()
                 await asyncio.gather(coming, return_exceptions=True)
-
-    async def _leader(self, name: TopicPartition) -> BrokerAddress:
-        metadata = self.cluster.metadata
-        node = metadata.view.leader(name)
-        if node is None:
-            await metadata.topic(name.topic, _TIMEOUT_MS, create=False)
-            node = metadata.view.leader(name)
-        if node is None:
-            raise LeaderNotAvailable(f"{name} has no leader")
-        return node
 
     async def _ask(self, node: BrokerAddress, positions: Positions, wait_ms: int) -> list[Chunk]:
         topics: dict[str, list[FetchPartition]] = {}
@@ -118,6 +108,18 @@ class Fetches:
             for data in topic.partitions
         ]
         return [chunk for chunk in found if chunk is not None]
+
+
+async def leader_of(cluster: Cluster, name: TopicPartition) -> BrokerAddress:
+    """Return the leader of a partition. Raises LeaderNotAvailable."""
+    metadata = cluster.metadata
+    node = metadata.view.leader(name)
+    if node is None:
+        await metadata.topic(name.topic, _TIMEOUT_MS, create=False)
+        node = metadata.view.leader(name)
+    if node is None:
+        raise LeaderNotAvailable(f"{name} has no leader")
+    return node
 
 
 def _chunk(name: TopicPartition, positions: Positions, data: PartitionData) -> Chunk | None:

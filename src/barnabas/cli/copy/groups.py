@@ -25,7 +25,7 @@ class GroupPlan(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def translated(group_id: str, committed: Offsets, present: Offsets, maps: Maps) -> GroupPlan:
+def plan_for_group(group_id: str, committed: Offsets, present: Offsets, maps: Maps) -> GroupPlan:
     """Translate the offsets of a group, given those that it has in the target. Pure.
 
     An offset is never set back, because the group may have continued in the target.
@@ -64,7 +64,7 @@ async def group_plans(sides: Sides, patterns: Sequence[str], maps: Maps) -> list
             continue
         committed = await sides.source.admin.list_group_offsets(listing.group_id)
         present = await sides.target.admin.list_group_offsets(listing.group_id)
-        plan = translated(listing.group_id, committed, present, maps)
+        plan = plan_for_group(listing.group_id, committed, present, maps)
         if plan.offsets or plan.notes or plan.equal:
             plans.append(plan)
     return sorted(plans)

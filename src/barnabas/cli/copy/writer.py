@@ -11,12 +11,13 @@ import asyncio
 from collections.abc import Collection, Iterable
 from functools import partial
 
+from barnabas.cli.copy.fetches import leader_of
 from barnabas.cli.copy.restamp import Draft
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster, exchange
 from barnabas.client.coordinator import TRANSACTION, CoordinatorFinder
 from barnabas.client.errors import Unreachable, broker_error
-from barnabas.errors import ConcurrentTransactions, LeaderNotAvailable
+from barnabas.errors import ConcurrentTransactions
 from barnabas.protocol.api import ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID, PRODUCE
 from barnabas.protocol.codec import Message
 from barnabas.protocol.messages.add_partitions_to_txn import (
@@ -123,7 +124,7 @@ class Writer:
         """Send one batch to each of these partitions. The futures return their base offsets."""
         by_leader: dict[BrokerAddress, list[tuple[TopicPartition, Draft]]] = {}
         for name, draft in drafts:
-            by_leader.setdefault(await self._leader(name), []).append((name, draft))
+            by_leader.setdefault(await leader_of(self.cluster, name), []).append((name, draft))
         sent: dict[TopicPartition, asyncio.Future[int]] = {}
         for node, each in by_leader.items():
             channel = await self.cluster.pool.channel(node)
@@ -164,16 +165,6 @@ class Writer:
         answer = await self._coordinators.call(self._id, END_TXN, request, EndTxnResponse)
         self._coordinators.check(self._id, answer.error_code)
         self._partitions.clear()
-
-    async def _leader(self, name: TopicPartition) -> BrokerAddress:
-        metadata = self.cluster.metadata
-        node = metadata.view.leader(name)
-        if node is None:
-            await metadata.topic(name.topic, _TIMEOUT_MS, create=False)
-            node = metadata.view.leader(name)
-        if node is None:
-            raise LeaderNotAvailable(f"{name} has no leader")
-        return node
 
 
 def _settle(

@@ -29,7 +29,8 @@ from tests.kit.processes.cluster_load import (
     check_replicas_are_equal,
 )
 from tests.kit.processes.mixed_cluster import Kind, MixedCluster, described, mixed_cluster
-from tests.kit.processes.senders import ConfluentSender, Sender, sending
+from tests.kit.processes.mixed_load import their_sender
+from tests.kit.processes.senders import sending
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
@@ -208,7 +209,3 @@ def test_the_commands_of_the_page_replace_kafka_and_bring_it_back(
         orders = [each.replicas for each in described(admin, "kept").partitions]
     assert orders == [(1, 2, 3), (2, 3, 1)], "the preferred leaders are those of before"
     print(f"{sender.acknowledged_count()} records are there")
-
-
-def their_sender(servers: str, replicas: int) -> Sender:
-    return ConfluentSender(servers, replicas, {"socket.timeout.ms": 5_000})

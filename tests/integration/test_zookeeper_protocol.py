@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,15 +50,6 @@ def with_ttl(session: WireSession, path: str, ttl_ms: int) -> object:
 
 def exists(session: WireSession, path: str) -> bool:
     return session.ask(Op.EXISTS, watch_body(path, False))[-1][1] == Code.OK  # type: ignore[index]
-
-
-def word(server: OwnZooKeeperProcess, text: bytes) -> str:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as connection:
-        connection.sendall(text)
-        answer = b""
-        while part := connection.recv(4096):
-            answer += part
-    return answer.decode()
 
 
 def test_zs_1_nodes_live_until_their_time_has_passed_and_they_are_empty(tmp_path: Path) -> None:
@@ -151,19 +141,19 @@ def test_zs_1_the_words_of_the_list_are_answered(tmp_path: Path) -> None:
             client.create("/e", ephemeral=True)
             client.get("/e", watch=print)
             own = f"0x{client.client_id[0]:x}"
-            assert "[1](queued=0,recved=" in word(server, b"stat")
-            assert "\nMode: standalone\n" in word(server, b"stat")
-            assert f",sid={own},to=10000)\n" in word(server, b"cons")
-            dump = word(server, b"dump")
+            assert "[1](queued=0,recved=" in server.word(b"stat")
+            assert "\nMode: standalone\n" in server.word(b"stat")
+            assert f",sid={own},to=10000)\n" in server.word(b"cons")
+            dump = server.word(b"dump")
             assert "1 expire at " in dump
             assert f"Sessions with Ephemerals (1):\n{own}:\n\t/e\n" in dump
             assert client.server_version() == (3, 8, 0)
-            assert word(server, b"wchs") == "1 connections watching 1 paths\nTotal watches:1\n"
-            assert word(server, b"wchc") == f"{own}\n\t/e\n\n"
-            assert word(server, b"wchp") == f"/e\n\t{own}\n\n"
-            assert word(server, b"isro") == "rw"
-            assert word(server, b"dirs").startswith("datadir_size: ")
-            assert word(server, b"ruok").startswith("ruok is not executed")
+            assert server.word(b"wchs") == "1 connections watching 1 paths\nTotal watches:1\n"
+            assert server.word(b"wchc") == f"{own}\n\t/e\n\n"
+            assert server.word(b"wchp") == f"/e\n\t{own}\n\n"
+            assert server.word(b"isro") == "rw"
+            assert server.word(b"dirs").startswith("datadir_size: ")
+            assert server.word(b"ruok").startswith("ruok is not executed")
         finally:
             client.stop()
             client.close()

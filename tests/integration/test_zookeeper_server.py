@@ -52,15 +52,6 @@ def clients(server: OwnZooKeeperProcess) -> Iterator[list[KazooClient]]:
             each.close()
 
 
-def word(server: OwnZooKeeperProcess, text: bytes) -> str:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=SESSION_S) as connection:
-        connection.sendall(text)
-        answer = b""
-        while part := connection.recv(4096):
-            answer += part
-    return answer.decode()
-
-
 def test_zs_1_a_tree_is_written_and_read(clients: list[KazooClient]) -> None:
     one, other = clients
     one.create("/a", b"first")
@@ -128,18 +119,18 @@ def test_zs_1_an_acl_keeps_others_out(clients: list[KazooClient]) -> None:
 
 
 def test_zs_1_the_four_letter_words_are_answered(server: OwnZooKeeperProcess) -> None:
-    assert word(server, b"ruok") == "imok"
-    assert "\nMode: standalone\n" in word(server, b"srvr")
-    assert "\nzk_znode_count\t5\n" in word(server, b"mntr")
-    assert f"clientPort={server.port}\n" in word(server, b"conf")
-    assert word(server, b"dump").startswith("dump is not executed")
+    assert server.word(b"ruok") == "imok"
+    assert "\nMode: standalone\n" in server.word(b"srvr")
+    assert "\nzk_znode_count\t5\n" in server.word(b"mntr")
+    assert f"clientPort={server.port}\n" in server.word(b"conf")
+    assert server.word(b"dump").startswith("dump is not executed")
 
 
 def test_zs_1_bytes_that_are_no_request_close_the_connection(server: OwnZooKeeperProcess) -> None:
-    assert word(server, b"GET / HTTP/1.1\r\n\r\n") == ""
-    assert word(server, b"\0\0\0\x02ab") == ""
+    assert server.word(b"GET / HTTP/1.1\r\n\r\n") == ""
+    assert server.word(b"\0\0\0\x02ab") == ""
     assert "a record ends in the middle of a number" in server.log.read_text()
-    assert word(server, b"ruok") == "imok"
+    assert server.word(b"ruok") == "imok"
 
 
 def test_zs_2_an_expired_session_leaves_no_ephemeral(

@@ -38,7 +38,7 @@ class DigestExchange:
         self._nonce = nonce
         self._is_begun = False
         self.user: str | None = None
-        """Who has logged in."""
+        """The name of the user, once the client has proved its password."""
 
     def respond(self, token: bytes) -> bytes:
         """Return the server's next message. Raises LoginFailed."""

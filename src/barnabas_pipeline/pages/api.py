@@ -124,7 +124,7 @@ class PagesApi:
                     raise WebProblem(503, "the server is stopping")
                 # A browser gives up a request when another filter is chosen.
                 if await request.is_disconnected():
-                    raise WebProblem(503, "nobody waits for this any longer")
+                    raise WebProblem(503, "the client no longer waits for this")
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._worker, self._computed, compute)
         except (ArrowException, OSError) as error:

@@ -69,11 +69,7 @@ class KafkaProcess:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def wait_until_ready(self) -> None:
-        ends_at = time.monotonic() + START_SECONDS
-        while _READY not in self.said():
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < ends_at, self.said()
-            time.sleep(0.1)
+        wait_until_said(_READY, self.log, self.process)
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")
@@ -85,6 +81,15 @@ class KafkaProcess:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def wait_until_said(text: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait for a text in the log of a process, which must not end before."""
+    ends_at = time.monotonic() + START_SECONDS
+    while text not in (said := log.read_text(errors="replace")):
+        assert process.poll() is None, said
+        assert time.monotonic() < ends_at, said
+        time.sleep(0.1)
 
 
 class KafkaCluster:

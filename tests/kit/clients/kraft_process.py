@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from barnabas.types import uuid_text
 from tests.kit import foreign
 from tests.kit.clients.java_client import FRUGAL
+from tests.kit.clients.kafka_process import wait_until_said
 from tests.kit.processes.broker_process import free_port
 
 START_SECONDS = 180.0
@@ -64,11 +64,7 @@ class KraftProcess:
         with self.log.open("wb") as log:
             command = self._command("kafka.Kafka", str(self._properties))
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        ends_at = time.monotonic() + START_SECONDS
-        while _READY not in self.said():
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < ends_at, self.said()
-            time.sleep(0.1)
+        wait_until_said(_READY, self.log, self.process)
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")

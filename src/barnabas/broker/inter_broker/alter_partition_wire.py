@@ -42,11 +42,11 @@ _SAME_TO_OLD_LEADERS: Final = {
     UnknownTopicOrPartition.code: UnknownTopicOrPartition.code,
     FencedLeaderEpoch.code: FencedLeaderEpoch.code,
     InvalidUpdateVersion.code: InvalidUpdateVersion.code,
-    # Whoever proposed this gets a LeaderAndIsr that replaces its state.
+    # The leader that proposed this gets a LeaderAndIsr that replaces its state.
     NewLeaderElected.code: FencedLeaderEpoch.code,
     InvalidRequest.code: InvalidUpdateVersion.code,
 }
-"""What a partition's error code becomes before version 2. All other codes are left out."""
+"""Maps a partition's error code to the one sent before version 2. Other codes are left out."""
 _UNANSWERED: Final = IsrAnswer(UnknownServerError.code)
 
 # --- the leader's side ---------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from barnabas.cli.copy.copier import Copier, Pace, Total
 from barnabas.cli.copy.groups import commit_groups, group_plans
 from barnabas.cli.copy.offset_map import OffsetMap
 from barnabas.cli.copy.plan import TopicPlan, plan_topics
+from barnabas.cli.copy.progress import Progress
 from barnabas.cli.copy.setup import (
     copy_settings,
     create_topics,
@@ -128,8 +129,8 @@ def plan(choice: Choice, replicas: int | None) -> int:
 
 async def _plan(choice: Choice, replicas: int | None) -> int:
     async with both_sides(choice.addresses, choice.files) as sides:
-        plans = await _topic_plans(sides, choice, replicas)
         progress = await sides.target.progress_of(sides.source.cluster_id)
+        plans = await _topic_plans(sides, choice, replicas, progress)
         names = [name for each in plans for name in each.partitions]
         maps = {name: progress.maps.get(name, OffsetMap()) for name in names}
         groups = await group_plans(sides, choice.groups, maps)
@@ -190,7 +191,8 @@ async def _run(choice: Choice, replicas: int | None, *, follows: bool, rate: int
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, pace.stopping.set)
     async with both_sides(choice.addresses, choice.files) as sides:
-        plans = await _topic_plans(sides, choice, replicas)
+        progress = await sides.target.progress_of(sides.source.cluster_id)
+        plans = await _topic_plans(sides, choice, replicas, progress)
         if _echo_problems(plans):
             return EXIT_FAILURE
         await sides.target.create_progress_topic()
@@ -309,7 +311,7 @@ async def _verify(choice: Choice) -> int:
     differences = 0
     async with both_sides(choice.addresses, choice.files) as sides:
         progress = await sides.target.progress_of(sides.source.cluster_id)
-        plans = await _topic_plans(sides, choice, None)
+        plans = await _topic_plans(sides, choice, None, progress)
         for each in plans:
             lines = await _config_differences(sides, each) if each.exists else ["is not copied"]
             for line in lines:
@@ -368,8 +370,9 @@ async def _other_differences(sides: Sides, choice: Choice, maps: Any) -> int:
     return len(lines)
 
 
-async def _topic_plans(sides: Sides, choice: Choice, replicas: int | None) -> list[TopicPlan]:
-    progress = await sides.target.progress_of(sides.source.cluster_id)
+async def _topic_plans(
+    sides: Sides, choice: Choice, replicas: int | None, progress: Progress
+) -> list[TopicPlan]:
     source = await sides.source.topic_facts(choice.topics)
     if choice.topics and not source:
         raise click.UsageError(f"no topic of the source matches {' or '.join(choice.topics)}")

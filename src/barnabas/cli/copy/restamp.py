@@ -1,8 +1,8 @@
 """Turns fetched batches into batches for another cluster, if possible without decoding them. Pure.
 
 A batch whose offsets have no gaps keeps its records as they are, compressed or not; only its header
-is written anew. A broker requires consecutive offsets in a produced batch and no log-append time,
-so other batches are encoded anew, as are messages in formats older than magic 2. Small batches are
+is replaced. A broker requires consecutive offsets in a produced batch and no log-append time,
+so other batches are encoded again, as are messages in formats older than magic 2. Small batches are
 joined, because a Produce request carries only one batch for each partition.
 """
 
@@ -92,7 +92,7 @@ def _copied(header: BatchHeader) -> BatchHeader:
 
 
 class _Joined:
-    """Records that are encoded anew."""
+    """Encodes records of several batches as one."""
 
     def __init__(self, codec: int) -> None:
         self._builder = BatchBuilder(codec, is_transactional=True)

@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 _SHOWN = 60
 
 Row = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
-"""What a copy keeps of a record: time, key, value, headers."""
+"""Holds what a copy keeps of a record: time, key, value, headers."""
 
 Rows = list[tuple[int, Row]]
 """Records by their offsets."""

@@ -196,4 +196,4 @@ def _settle(
 
 def _fail(future: asyncio.Future[int], error: BaseException) -> None:
     future.set_exception(error)
-    future.exception()  # an error that nobody awaits, because an earlier one came first, is no bug
+    future.exception()  # retrieved, because the caller may have stopped at an earlier error

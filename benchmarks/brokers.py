@@ -20,7 +20,7 @@ from tests.kit.processes.ready_brokers import wait_for_members
 
 _START_SECONDS = 180.0
 _READY = "started (kafka.server.KafkaServer)"
-_JAVA_OPTIONS = (
+JAVA_OPTIONS = (
     # What kafka-server-start.sh sets, collector included.
     *("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
@@ -154,7 +154,7 @@ def _kafkas(
                 settings["listeners"] = f"{settings['listeners']},{second_listener}"
             path = directory / f"server-{broker_id}.properties"
             path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-            command = [*run, *_JAVA_OPTIONS, *heap, "kafka.Kafka", str(path)]
+            command = [*run, *JAVA_OPTIONS, *heap, "kafka.Kafka", str(path)]
             log = directory / f"kafka-{broker_id}.log"
             processes.append((stack.enter_context(_process(command, log)), log))
             servers.append(f"127.0.0.1:{port}")

@@ -180,7 +180,7 @@ def _ready_ms(server: KeeperProcess) -> float:
 
 def _cluster_ready_ms(directory: Path, own: bool) -> float:
     directory.mkdir()
-    with local_cluster(directory, own_zookeeper=own) as cluster:
+    with local_cluster(directory, javas_zookeeper=not own) as cluster:
         began = time.perf_counter()
         cluster.start("--brokers", "3")
         took_ms = (time.perf_counter() - began) * 1000

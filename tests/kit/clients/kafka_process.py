@@ -6,7 +6,7 @@ import contextlib
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.kit import foreign
@@ -38,10 +38,12 @@ log4j.appender.out.layout.ConversionPattern=%d %p %m (%c)%n
 class KafkaProcess:
     """The same broker by Kafka's program; what it says in this life is in a log of its own."""
 
-    def __init__(self, ours: BrokerProcess, jars: Path | None = None) -> None:
+    def __init__(
+        self, ours: BrokerProcess, jars: Path | None = None, jvm: Sequence[str] = FRUGAL
+    ) -> None:
         """Takes the port, the directory and the settings of one that does not run.
 
-        `jars`: the directory of another version's, instead of Kafka 3.9's.
+        `jars`: the directory of another version's, instead of Kafka 3.9's. `jvm`: its options.
         """
         self._directory = ours.data_dir.parent
         self._java, self._jars = foreign.require_java(), jars or foreign.require_kafka_jars()
@@ -60,7 +62,7 @@ class KafkaProcess:
         (self._directory / "server.properties").write_text("\n".join(settings) + "\n")
         (self._directory / "log4j.properties").write_text(_LOG4J)
         command = [
-            *(str(self._java), *FRUGAL, *([] if jars else mapped_classes())),
+            *(str(self._java), *jvm, *([] if jars else mapped_classes())),
             *("-cp", f"{self._jars}/*"),
             f"-Dlog4j.configuration=file:{self._directory}/log4j.properties",
             *("kafka.Kafka", str(self._directory / "server.properties")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import BarnabasError, UnknownTopicOrPartition
 from tests.kit import foreign
+from tests.kit.clients.java_client import FRUGAL
 from tests.kit.clients.kafka_process import KafkaProcess
 from tests.kit.processes.cluster_load import controller_of
 from tests.kit.processes.cluster_process import ClusterProcess
@@ -46,11 +47,13 @@ class MixedCluster:
         kinds: Mapping[int, Kind],
         *options: str,
         versions: Mapping[int, str] = {},
+        jvm: Sequence[str] = FRUGAL,
     ) -> None:
-        """`versions`: of Kafka, by broker; 3.9 by default."""
+        """`versions`: of Kafka, by broker; 3.9 by default. `jvm`: the options of their JVMs."""
         self.ours = ClusterProcess(directory, len(kinds), *options)
         self.kinds = dict(kinds)
         self._jars = {key: foreign.require_broker_jars(each) for key, each in versions.items()}
+        self._jvm = jvm
         self.kafkas: dict[int, KafkaProcess] = {}
 
     @property
@@ -79,7 +82,7 @@ class MixedCluster:
         self.wait_for_members()
 
     def _start_kafka(self, broker_id: int) -> KafkaProcess:
-        kafka = KafkaProcess(self.ours.brokers[broker_id], self._jars.get(broker_id))
+        kafka = KafkaProcess(self.ours.brokers[broker_id], self._jars.get(broker_id), self._jvm)
         self.kafkas[broker_id] = kafka
         return kafka
 
@@ -181,9 +184,10 @@ def mixed_cluster(
     kinds: Mapping[int, Kind],
     *options: str,
     versions: Mapping[int, str] = {},
+    jvm: Sequence[str] = FRUGAL,
 ) -> Iterator[MixedCluster]:
     """A cluster that runs; what is left of it at the end is killed."""
-    cluster = MixedCluster(directory, kinds, *options, versions=versions)
+    cluster = MixedCluster(directory, kinds, *options, versions=versions, jvm=jvm)
     try:
         cluster.start()
         yield cluster

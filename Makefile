@@ -48,8 +48,8 @@ help:
 	@echo 'make lint   the first four of these, and the documentation'
 	@echo 'make docs   the documentation as a site: build/site/index.html'
 	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on;'
-	@echo '            its machines alone, with TIER=2 whole brokers and clients, or with TIER=alone'
-	@echo '            one broker whose metadata is damaged'
+	@echo '            its machines alone, with TIER=2 whole brokers and clients, with TIER=keeper these'
+	@echo '            on our ZooKeeper server, or with TIER=alone one broker whose metadata is damaged'
 	@echo 'make soak   three brokers and a ZooKeeper killed, paused and stopped at random while all kinds'
 	@echo '            of clients work, then the whole account: MINUTES=10  SEED=7; and the tests that'
 	@echo '            take minutes'
@@ -129,8 +129,8 @@ quick: $(VENV)/dev.stamp
 	BARNABAS_QUICK=1 $(call QUICK_TESTS, and not thorough)
 
 sim: $(VENV)/dev.stamp
-	@$(BIN)/python -m simulation$(if $(filter 2 alone,$(TIER)),.whole)$(if $(filter alone,$(TIER)),.alone) \
-		--seed '$(SEED)' --seeds '$(SEEDS)'
+	@$(BIN)/python -m simulation$(if $(filter 2 keeper alone,$(TIER)),.whole)$(if $(filter alone,$(TIER)),.alone) \
+		--seed '$(SEED)' --seeds '$(SEEDS)' $(if $(filter keeper,$(TIER)),--keeper)
 
 soak: $(VENV)/classes.stamp
 	@$(BIN)/python -m tests.integration.soak --minutes '$(MINUTES)' \

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from random import Random
-from struct import Struct, pack
-from typing import NamedTuple, cast
+from struct import pack
+from typing import NamedTuple
 
 from barnabas.zookeeper.codes import Op
 from barnabas.zookeeper.jute import (
@@ -26,11 +25,10 @@ from barnabas.zookeeper.jute import (
 )
 from simulation.keeper import records
 from simulation.keeper.records import Answer, Event, Expired, Record, Request, Stat
+from simulation.keeper.wire import Wire
 
-_LENGTH = Struct(">i")
 _EVENT_XID, _PING_XID, _SET_WATCHES_XID = -1, -2, -8
 _RETRY_S = 0.05
-_BUFFER_BYTES = 1 << 16
 _OPEN = acls_bytes([Acl(31, "world", "anyone")])
 _OPS = {
     records.DELETE: Op.DELETE,
@@ -57,44 +55,6 @@ class _Sent(NamedTuple):
     at: float
 
 
-class _Wire(asyncio.BufferedProtocol):
-    """Cuts what arrives into frames."""
-
-    def __init__(self, on_frame: Callable[[bytes], None]) -> None:
-        self._on_frame = on_frame
-        self._buffer = bytearray(_BUFFER_BYTES)
-        self._received = bytearray()
-        self.transport: asyncio.Transport | None = None
-        self.lost = asyncio.Event()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.lost.set()
-
-    def get_buffer(self, sizehint: int) -> bytearray:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._received += self._buffer[:nbytes]
-        while len(self._received) >= _LENGTH.size:
-            end = _LENGTH.size + _LENGTH.unpack_from(self._received)[0]
-            if len(self._received) < end:
-                break
-            frame = bytes(self._received[_LENGTH.size : end])
-            del self._received[:end]
-            self._on_frame(frame)
-
-    def send(self, body: bytes) -> None:
-        assert self.transport is not None
-        self.transport.write(_LENGTH.pack(len(body)) + body)
-
-    def drop(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
-
-
 class Client:
     """A client with at most one session at a time."""
 
@@ -105,7 +65,7 @@ class Client:
         self.timeout_s = target.timeout_ms / 1000
         self._target = target
         self._password = bytes(16)
-        self._wire: _Wire | None = None
+        self._wire: Wire | None = None
         self._is_connected = False
         self._connections = 0
         self._xid = 0
@@ -141,7 +101,7 @@ class Client:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self.timeout_s):
             _, made = await loop.create_connection(
-                lambda: _Wire(self._on_frame), self._target.host, self._target.port
+                lambda: Wire(self._on_frame), self._target.host, self._target.port
             )
             wire = self._wire = made
             self._connections += 1
@@ -157,7 +117,7 @@ class Client:
         if wire.lost.is_set() or not self._is_connected:
             self.drop()
 
-    async def _wait(self, wire: _Wire) -> None:
+    async def _wait(self, wire: Wire) -> None:
         """Return when something has arrived or was lost, or after a while."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.timeout_s / 10):

@@ -1,7 +1,9 @@
-"""`python -m simulation.whole --seed N [--seeds COUNT]`: whole brokers, from seeds.
+"""`python -m simulation.whole --seed N [--seeds COUNT] [--keeper]`: whole brokers, from seeds.
 
 A failing seed is reduced to fewer faults, and its story is printed. If a rule judges nothing, or an
 event never occurs, over enough seeds, that is a failure, too.
+
+With `--keeper`, the metadata store of each seed is our ZooKeeper server (`keeper_store`).
 """
 
 from __future__ import annotations
@@ -12,25 +14,28 @@ from collections.abc import Sequence
 from statistics import median
 
 from simulation.command import Simulator, run_seeds
-from simulation.whole.plan import draw
+from simulation.whole.plan import draw, with_keeper
 from simulation.whole.rules import RULE_OF_DRILL, RULES
 from simulation.whole.run import EVENTS, Outcome, run
 from simulation.whole.shrink import shrink
 
 _SEEDS_FOR_EVERY_RULE = 20
+_KEEPER = "--keeper"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the seeds and return the exit code: 0 if every seed held."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    has_keeper = _KEEPER in given
     simulator = Simulator(
         "python -m simulation.whole",
-        run=lambda seed: run(draw(seed)),
+        run=lambda seed: run(with_keeper(draw(seed)) if has_keeper else draw(seed)),
         shrink=shrink,
         forget_story=lambda outcome: outcome._replace(story=""),
         summary=summary,
         never_met=never_met,
     )
-    return run_seeds(simulator, arguments)
+    return run_seeds(simulator, [each for each in given if each != _KEEPER])
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

@@ -22,6 +22,8 @@ from barnabas.config import BrokerConfig
 from simulation.whole.costs import BUDGET_US
 from simulation.whole.files import SimFiles
 from simulation.whole.journals import SimJournals
+from simulation.whole.keeper_session import KeeperSession
+from simulation.whole.keeper_store import KeeperStore
 from simulation.whole.lives import CURRENT, Life, LifeOver, ProcessOver
 from simulation.whole.loop import VirtualLoop
 from simulation.whole.network import Network
@@ -68,17 +70,25 @@ class MachineRoom(NamedTuple):
 
     loop: VirtualLoop
     network: Network
-    store: SimStore
+    store: SimStore | KeeperStore
     seed: int
     session_timeout_ms: int = 2000
     """How long a broker may be silent towards the metadata store."""
 
     @classmethod
-    def of(cls, seed: int, *, max_virtual_ms: int = 600_000) -> MachineRoom:
-        """Create all of it from one seed; the caller that opens it closes its loop."""
+    def of(
+        cls, seed: int, *, max_virtual_ms: int = 600_000, has_keeper: bool = False
+    ) -> MachineRoom:
+        """Create all of it from one seed; the caller that opens it closes its loop.
+
+        `has_keeper`: the metadata store is our ZooKeeper server, which has to be started.
+        """
         loop = VirtualLoop(seed, max_virtual_ms=max_virtual_ms)
-        store = SimStore(Random(f"store {seed}"))
-        return cls(loop, Network(loop, seed), store, seed)
+        network = Network(loop, seed)
+        store: SimStore | KeeperStore = SimStore(Random(f"store {seed}"))
+        if has_keeper:
+            store = KeeperStore(loop, network, seed)
+        return cls(loop, network, store, seed)
 
 
 class SimBroker:
@@ -114,7 +124,7 @@ class SimBroker:
         self.starts = 0
         self.life: Life | None = None
         self.server: Server | None = None
-        self.session: SimSession | None = None
+        self.session: SimSession | KeeperSession | None = None
         self.finds_ahead_ms = 0
         """How far ahead of true time the calendar is that its next start finds."""
         self.on_start: Callable[[SimBroker], object] = _ignore
@@ -152,6 +162,8 @@ class SimBroker:
         life.at_end(self.files.process_died)
         self.life = life
         try:
+            if not self._is_alone:
+                await self._open_session(life)
             server = self.server = life.run(self._server)
             self.on_start(self)
             await life.call(server.start())
@@ -164,6 +176,14 @@ class SimBroker:
         # A snapshot of the metadata is synced on the loop, and here it is taken after few commits.
         life.budget_us = 0 if self._is_alone else BUDGET_US
         life.start(self._end_when_it_fails(life, server))
+
+    async def _open_session(self, life: Life) -> None:
+        store, timeout_ms = self._store, self._session_timeout_ms
+        if isinstance(store, SimStore):
+            self.session = life.run(store.session, timeout_ms)
+            return
+        session = self.session = life.run(store.session, timeout_ms)
+        await life.call(session.until_open())
 
     async def stop(self) -> None:
         """Stop cleanly, first giving away what this broker leads.
@@ -257,7 +277,6 @@ class SimBroker:
         life = self.life
         assert life is not None
         machine = machine._replace(pulse=partial(SimPulse, self._loop, life))
-        self.session = self._store.session(self._session_timeout_ms)
         return Server(BrokerConfig(properties), machine, self.session)
 
     async def _end_when_it_fails(self, life: Life, server: Server) -> None:

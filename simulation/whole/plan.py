@@ -82,6 +82,7 @@ _HAVE_GUESTS = 0.3
 _FIRST_WITH_GUESTS = 1_000
 _HAVE_EMPTIED = 0.3
 _HAVE_DRILLS = 0.4
+_HAVE_KEEPER = 0.3
 _FIRST_WITH_DRILLS = 100_000
 _SMALL_SEGMENT_BYTES = 8192
 
@@ -104,6 +105,8 @@ class Plan(NamedTuple):
     has_hasty: bool = False
     has_odd: bool = False
     has_two_log_dirs: bool = False
+    has_keeper: bool = False
+    """Whether the metadata store is our ZooKeeper server."""
     faults_end_at_ms: int = 15_000
     faults: tuple[Fault, ...] = ()
     drills: tuple[Fault, ...] = ()
@@ -119,6 +122,7 @@ class Plan(NamedTuple):
             f"cleaner {'on' if self.is_cleaning else 'off'}, beside what keeps everything: "
             f"{', '.join(self._others()) or 'nothing'}"
             f"{'; two log directories each' if self.has_two_log_dirs else ''}"
+            f"{'; our ZooKeeper server' if self.has_keeper else ''}"
         )
 
     def _others(self) -> list[str]:
@@ -157,7 +161,20 @@ def draw(seed: int) -> Plan:
     plan = _with_log_dirs(plan, Random(f"log dirs {seed}"))
     plan = _with_flips(plan, Random(f"flips {seed}"))
     plan = _with_guests(plan, Random(f"guests {seed}"))
-    return _with_drills(plan, Random(f"drills {seed}"))
+    plan = _with_drills(plan, Random(f"drills {seed}"))
+    has_keeper = seed >= _FIRST_WITH_GUESTS and Random(f"keeper {seed}").random() < _HAVE_KEEPER
+    return plan._replace(has_keeper=has_keeper)
+
+
+def with_keeper(plan: Plan) -> Plan:
+    """Return the plan with our ZooKeeper server as the metadata store, which is away more often."""
+    random = Random(f"keeper is away {plan.seed}")
+    faults = [each for each in plan.faults if each.kind != "store away"]
+    for _ in range(random.choice((2, 3, 5))):
+        at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms)
+        for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))
+        faults.append(Fault(at_ms, "store away", 1, 2, for_ms))
+    return plan._replace(has_keeper=True, faults=tuple(sorted(faults)))
 
 
 def _with_drills(plan: Plan, random: Random) -> Plan:

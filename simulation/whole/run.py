@@ -26,6 +26,7 @@ from simulation.whole.drills import HANG_TIMEOUT_MS, Drills
 from simulation.whole.environment import Options
 from simulation.whole.generations import Generations
 from simulation.whole.hearing import Hearing
+from simulation.whole.keeper_store import KeeperStore
 from simulation.whole.lives import Life
 from simulation.whole.loop import LoopError
 from simulation.whole.plan import STRIKES, Plan
@@ -76,7 +77,8 @@ class _Stage:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.room = MachineRoom.of(plan.seed)._replace(session_timeout_ms=plan.session_timeout_ms)
+        room = MachineRoom.of(plan.seed, has_keeper=plan.has_keeper)
+        self.room = room._replace(session_timeout_ms=plan.session_timeout_ms)
         config = {
             "replica.lag.time.max.ms": str(plan.lag_time_max_ms),
             "log.flush.interval.messages": str(plan.flush_interval_messages),
@@ -172,11 +174,19 @@ def run(plan: Plan) -> Outcome:
         digest.update(words(line).encode())
     outcome = Outcome(
         plan, tuple(broken), {rule: judged[rule] for rule in RULES}, acknowledged,
-        dict(stage.trouble.done), events, virtual_ms, steps, digest.hexdigest(),
+        _faults(stage), events, virtual_ms, steps, digest.hexdigest(),
         _story(stage, broken) if broken else "", stage.excused,
     )  # fmt: skip
     room.loop.close()
     return outcome
+
+
+def _faults(stage: _Stage) -> dict[str, int]:
+    store = stage.room.store
+    done = dict(stage.trouble.done)
+    if isinstance(store, KeeperStore):
+        done |= {f"ZooKeeper: {kind}": count for kind, count in store.done.items()}
+    return done
 
 
 def _options(plan: Plan) -> Options:
@@ -204,6 +214,8 @@ def _options(plan: Plan) -> Options:
 async def _play(stage: _Stage) -> Judged:
     loop, life, clients = stage.room.loop, stage.life, stage.clients
     watching = loop.create_task(stage.watch())
+    if isinstance(stage.room.store, KeeperStore):
+        stage.room.store.start()
     await stage.brokers.start()
     await life.call(clients.prepare())
     life.run(clients.start)
@@ -230,6 +242,10 @@ def _with_brokers(stage: _Stage, judged: Judged) -> Judged:
     causes.judge(tally)
     generations = Generations(stage.deeds, stage.clients.history, stage.clients.around.options)
     generations.judge(tally)
+    store = stage.room.store
+    if isinstance(store, KeeperStore):
+        store.judge()
+        tally.judge("healthy", not store.broken, "{}", store.broken[:5])
     stage.excused = +(causes.excused + generations.excused)
     for broker in stage.brokers.by_id.values():
         tally.judge("healthy", not broker.unfounded, "{}: {}", broker.host, broker.unfounded)

@@ -8,6 +8,7 @@ Connections break, and a client may be cut off for so long that its session expi
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import logging
 from collections import Counter
@@ -33,9 +34,12 @@ from simulation.whole.network import Network
 from simulation.whole.seams import VirtualClock
 from simulation.whole.strike import Strike
 
+FULL, BROKEN = "full", "broken"
+"""Faults of the disk: no more bytes fit on it, or nothing can be written or synced."""
+
 FAULTS = (
     *("kill", "power", "kill in a turn", "power in a turn"),
-    *("stop", "reset", "long cut"),
+    *("stop", "reset", "long cut", FULL, BROKEN),
 )
 TIMEOUT_MS = 1_000
 CLIENTS = 3
@@ -162,8 +166,22 @@ class _Run:
             except (ProcessOver, LifeOver):
                 continue
             self.tell(f"the server has started at {server.processor.tree.zxid}")
+            life.start(self._end_when_it_fails(life, server))
             return
         raise AssertionError("the server never starts")
+
+    async def _end_when_it_fails(self, life: Life, server: ZooKeeperServer) -> None:
+        """End the process as `server.run` does, which has to say what an operator can do."""
+        assert server.failure is not None
+        try:
+            await server.failure
+        except BarnabasError as error:
+            self.done["failures"] += 1
+            self.tell(f"the server fails: {error}")
+            if str(_DATA) not in str(error) or "start the server again" not in str(error):
+                self.broken.append(f"not helpful: {error}")
+        await server.stop()
+        self.loop.world_at_us(self.loop.now_us, life.kill)
 
     def _server(self) -> ZooKeeperServer:
         machine = Machine(
@@ -220,6 +238,24 @@ class _Run:
             self.network.cut(client, _HOST)
             await asyncio.sleep(TIMEOUT_MS * (0.5 + self.random.random()) / 1000)
             self.network.mend(client, _HOST)
+        elif fault.kind in (FULL, BROKEN):
+            await self._spoil_disk(fault)
+
+    async def _spoil_disk(self, fault: Fault) -> None:
+        """Let the disk refuse what is written, and see whether a server starts on it."""
+        self.tell(f"the disk is {fault.kind}")
+        code = errno.ENOSPC if fault.kind == FULL else errno.EIO
+        self.files.fail(_DATA, code, self.random.randrange(20 * fault.number))
+        await asyncio.sleep(self.random.random())
+        if self._is_dead:
+            try:
+                await self._start()
+            except OSError as error:
+                self.done["refused starts"] += 1
+                self.tell(f"the server does not start: {error}")
+                self._kill()
+        self.files.heal(_DATA)
+        self.tell("the disk is as good as new")
 
 
 def draw(seed: int) -> Plan:

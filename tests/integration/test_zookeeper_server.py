@@ -23,7 +23,9 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import WatchedEvent
 from kazoo.security import make_digest_acl
 
+from tests.kit.processes.full_disks import small_filesystem
 from tests.kit.processes.own_zookeeper_process import OwnZooKeeperProcess, own_zookeeper
+from tests.kit.processes.zookeeper_process import running
 from tests.kit.waiting import wait_until
 
 SESSION_S = 10.0
@@ -207,6 +209,36 @@ def _retried(client: KazooClient, path: str) -> bytes:
     return data
 
 
+def test_zs_2_a_disk_without_space_ends_the_server_until_there_is_room(tmp_path: Path) -> None:
+    """It acknowledges nothing that does not fit, and says what is to be done."""
+    with small_filesystem(tmp_path) as disk:
+        data = disk.directory
+        process = OwnZooKeeperProcess(tmp_path, config=f"dataDir={data}")
+        with running(process) as server:
+            client = KazooClient(server.connect, timeout=SESSION_S)
+            client.start(timeout=SESSION_S)
+            created = [client.create("/n-", b"x" * 1000, sequence=True) for _ in range(10)]
+            disk.fill_up()
+            with pytest.raises(KazooException):
+                while True:
+                    created.append(client.create("/n-", b"x" * 1000, sequence=True))
+            assert server.process is not None and server.process.wait(PATIENCE_S) == 1
+            said = server.log.read_text()
+            assert f"cannot write to the data directory {data}: [Errno 28]" in said
+            assert "make room on its disk" in said
+            client.stop()
+            client.close()
+            server.kill()
+            disk.make_room()
+            server.start()
+            client = KazooClient(server.connect, timeout=SESSION_S)
+            client.start(timeout=SESSION_S)
+            assert {path[1:] for path in created} <= set(client.get_children("/"))
+            assert client.create("/more", b"x" * 10_000) == "/more"
+            client.stop()
+            client.close()
+
+
 def test_zs_2_a_full_disk_ends_the_server_and_loses_no_answer(tmp_path: Path) -> None:
     with own_zookeeper(tmp_path) as server:
         client = KazooClient(server.connect, timeout=SESSION_S)
@@ -219,7 +251,8 @@ def test_zs_2_a_full_disk_ends_the_server_and_loses_no_answer(tmp_path: Path) ->
             while True:
                 created.append(client.create("/n-", b"x" * 1000, sequence=True))
         assert process.wait(PATIENCE_S) == 1
-        assert "File too large" in server.log.read_text()
+        said = server.log.read_text()
+        assert "File too large" in said and "start the server again" in said
         client.stop()
         client.close()
         server.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -136,9 +137,21 @@ def _skip_the_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Journal, "append", append)
 
 
+def _ignore_a_full_disk(patch: pytest.MonkeyPatch) -> None:
+    """What does not fit on the disk is acknowledged like everything else."""
+    append = Journal.append
+
+    def append_some(self: Journal, batch: bytes) -> None:
+        with suppress(OSError):
+            append(self, batch)
+
+    patch.setattr(Journal, "append", append_some)
+
+
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "answer before the sync": _answer_before_the_sync,
     "sync skipped": _skip_the_sync,
+    "full disk ignored": _ignore_a_full_disk,
     "released too early": _release_too_much,
     "session not restored": _lose_sessions,
     "session expired by a start": _expire_too_early,

@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from barnabas.clock import Clock, SystemClock
 from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
@@ -38,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _SNAPSHOT_GROWTH = 2
 _BACKLOG = 512
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LEAST_WAIT_S = 10.0  # for the first record of a connection
 
 
@@ -56,6 +58,18 @@ MACHINE = Machine(SystemClock(), OS_DISK, os.urandom)
 
 class DiskFailed(BarnabasError):
     """Raised if transactions cannot be written, so the server has to end."""
+
+
+def disk_advice(directory: Path, error: BaseException) -> str:
+    """Return what an operator has to know if the server cannot write to its data directory."""
+    remedy = "check the disk"
+    if isinstance(error, OSError) and error.errno in _FULL:
+        remedy = "make room on its disk, without removing any of its files"
+    return (
+        f"cannot write to the data directory {directory}: {error}. The server stops, because "
+        "it may confirm nothing that is not on disk; everything that it has confirmed is there. "
+        f"To continue, {remedy}, and start the server again"
+    )
 
 
 class ZooKeeperServer:
@@ -205,9 +219,7 @@ class ZooKeeperServer:
         if error is not None:
             assert self.failure is not None
             if not self.failure.done():
-                self.failure.set_exception(
-                    DiskFailed(f"cannot write to {self._journal.path}: {error}")
-                )
+                self.failure.set_exception(DiskFailed(disk_advice(self.settings.data_dir, error)))
             return
         self.synced_zxid = zxid
         # Before the connections continue with requests that they held back.
@@ -325,6 +337,8 @@ def run(settings: ZooKeeperSettings) -> int:
         reason = str(error)
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             reason = f"port {settings.port} is in use: stop the process that uses it, or use --port"
+        elif isinstance(error, OSError) and error.errno in (*_FULL, errno.EIO, errno.EROFS):
+            reason = disk_advice(settings.data_dir, error)
         sys.stderr.write(f"barnabas zookeeper: {reason}\n")
         return 1
 

@@ -174,6 +174,17 @@ class Journal:
             return
         self.size_bytes = batches[-1].end
         self._cut(content, found)
+        if not found.whole[-1].is_seal:
+            self._write_last_again(content, found)
+
+    def _write_last_again(self, content: bytes, found: Frames) -> None:
+        """Write the last batch again, which is synced before anybody sees it.
+
+        If its sync has failed, the file shows it, but the kernel will not write it: a sync would
+        succeed without it.
+        """
+        start = found.whole[-2].end if len(found.whole) > 1 else 0
+        self._file.write(start, content[start : found.whole[-1].end])
 
     def _cut(self, content: bytes, found: Frames) -> None:
         torn = len(content) - found.end

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from barnabas.cluster.journal_frames import frame
 from barnabas.errors import CorruptData
 from barnabas.zookeeper.journal import Journal
 from simulation.whole.files import SimFiles
@@ -105,5 +107,31 @@ def test_a_full_disk_at_the_stop_loses_nothing(caplog: pytest.LogCaptureFixture)
         files.heal(DIRECTORY)
         assert "cannot write /zookeeper/zookeeper.stopped" in caplog.text
         assert load(DIRECTORY, SimJournals(files)) == STATES[-1]
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("number", range(len(STATES) - 1))
+def test_zs_2_a_batch_whose_sync_has_failed_is_written_again_at_the_next_start(
+    number: int,
+) -> None:
+    """The kernel drops what it could not write, but a process that reads it does not notice."""
+    batches = [batch for batch, _ in steps()]
+    loop = VirtualLoop(0)
+    try:
+        for outcome in range(5 * OUTCOMES):
+            files = SimFiles(VirtualClock(loop), [DIRECTORY])
+            journal = Journal(DIRECTORY, SimJournals(files.mounted()))
+            for batch in batches[:number]:
+                journal.append(batch)
+            files.fail(DIRECTORY, errno.EIO, len(frame(batches[number])))
+            with pytest.raises(OSError, match="Input/output error"):
+                journal.append(batches[number])
+            files.heal(DIRECTORY)
+            files.process_died()
+            shown = load(DIRECTORY, SimJournals(files.mounted()))
+            assert shown == STATES[number + 1]
+            files.power_cut(Random(outcome))
+            assert load(DIRECTORY, SimJournals(files.mounted())) == shown
     finally:
         loop.close()

@@ -11,6 +11,15 @@ _JOURNAL = partial(
     "barnabas/zookeeper/journal.py",
     tests=("unit/zookeeper/test_journal.py", "unit/zookeeper/test_journal_crashes.py"),
 )
+_TRANSACTIONS = partial(
+    Mutation,
+    "barnabas/zookeeper/transactions.py",
+    tests=("unit/zookeeper/test_journal.py", "unit/zookeeper/test_journal_crashes.py"),
+)
+_SERVER = partial(Mutation, "barnabas/zookeeper/server.py", tests=("simulation/test_keeper.py",))
+_CONNECTION = partial(
+    Mutation, "barnabas/zookeeper/connection.py", tests=("simulation/test_keeper.py",)
+)
 _JUTE = partial(Mutation, "barnabas/zookeeper/jute.py", tests=("unit/zookeeper/test_jute.py",))
 
 MUTATIONS = (
@@ -29,6 +38,30 @@ MUTATIONS = (
         "        self._disk.sync_directory(self.directory)\n",
         "self._disk.replace(temporary, self.directory / name)\n",
     ),
+    _JOURNAL("        self._begin(zxid_of(snapshot))\n", ""),
+    _JOURNAL("            self._file.truncate(found.end)\n", ""),
+    _JOURNAL("            self._write_last_again(content, found)\n", "            pass\n"),
+    _JOURNAL("        self._file.truncate(len(whole))\n", ""),
+    _JOURNAL('                disk.remove(directory / f"{name}.tmp")\n', "                pass\n"),
+    _JOURNAL("if not content and self._snapshot is not None:", "if False:"),
+    _JOURNAL("            self._file.sync()  # the process", "            # the process"),
+    _JOURNAL(" or found.end != len(content):", ":"),
+    _JOURNAL("if len(found.whole) != 1 or ", "if "),
+    _TRANSACTIONS("if zxid != transaction.zxid:", "if False:"),
+    _TRANSACTIONS("        sessions.close(effect.number)\n", "        pass\n"),
+    _TRANSACTIONS("node.aversion, node.creations),", "node.aversion, 0),"),
+    _TRANSACTIONS("node.ctime, node.mtime = ", "node.mtime, node.ctime = "),
+    _TRANSACTIONS("elif parent_of(path) not in tree.nodes:", "elif False:"),
+    _SERVER("        if error is not None:\n", "        if False:\n"),
+    _SERVER(
+        "        self.synced_zxid = zxid\n", "        self.synced_zxid = self.processor.tree.zxid\n"
+    ),
+    _SERVER("        self.processor.sessions.touch_all(now_s)\n", ""),
+    _SERVER("        while not self._is_idle.is_set():", "        while False:"),
+    _SERVER("self.synced_zxid and not has_failed", "self.synced_zxid"),
+    _SERVER("            self._journal.replace(snapshot)\n", "            pass\n"),
+    _CONNECTION("while held and held[0][0] <= synced_zxid:", "while held:"),
+    _CONNECTION("if zxid > server.synced_zxid:", "if False:"),
     _JUTE("if length < -1:", "if False:"),
     _JUTE("if count < -1 or ", "if "),
     _JUTE("count * least_bytes > self.left", "count > self.left"),

@@ -247,3 +247,24 @@ def test_files_in_use_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="in use"):
         Journal(tmp_path)
     journal.close()
+
+
+def test_a_start_removes_what_an_interrupted_replacement_left(tmp_path: Path) -> None:
+    """It may be large, and the disk may be full because of it."""
+    fill(tmp_path)
+    left = [tmp_path / f"{name}.tmp" for name in (SNAPSHOT_NAME, STOPPED_NAME)]
+    for path in left:
+        path.write_bytes(b"incomplete")
+    assert load(tmp_path) == STATES[-1]
+    assert not any(path.exists() for path in left)
+
+
+@pytest.mark.parametrize("name", [SNAPSHOT_NAME, STOPPED_NAME])
+def test_zs_2_a_file_of_one_frame_with_more_bytes_stops_the_start(
+    tmp_path: Path, name: str
+) -> None:
+    """The bytes are the first ones of another frame, as a torn batch is in the journal."""
+    fill(tmp_path, snapshot_after=2, stops=True)
+    with (tmp_path / name).open("ab") as file:
+        file.write(frame(b"12345678 and more")[:10])
+    check_refused(tmp_path, f"{name} is damaged")

@@ -14,7 +14,11 @@ _JOURNAL = partial(
 _TRANSACTIONS = partial(
     Mutation,
     "barnabas/zookeeper/transactions.py",
-    tests=("unit/zookeeper/test_journal.py", "unit/zookeeper/test_journal_crashes.py"),
+    tests=(
+        "unit/zookeeper/test_transactions.py",
+        "unit/zookeeper/test_journal.py",
+        "unit/zookeeper/test_journal_crashes.py",
+    ),
 )
 _SERVER = partial(Mutation, "barnabas/zookeeper/server.py", tests=("simulation/test_keeper.py",))
 _CONNECTION = partial(
@@ -57,8 +61,6 @@ MUTATIONS = (
         "        self.synced_zxid = zxid\n", "        self.synced_zxid = self.processor.tree.zxid\n"
     ),
     _SERVER("        self.processor.sessions.touch_all(now_s)\n", ""),
-    _SERVER("        while not self._is_idle.is_set():", "        while False:"),
-    _SERVER("self.synced_zxid and not has_failed", "self.synced_zxid"),
     _SERVER("            self._journal.replace(snapshot)\n", "            pass\n"),
     _CONNECTION("while held and held[0][0] <= synced_zxid:", "while held:"),
     _CONNECTION("if zxid > server.synced_zxid:", "if False:"),

@@ -17,7 +17,7 @@ from tests.simulation.whole.planted_keeper import KEEPERS
 from tests.simulation.whole.seeds import MOST_TRIES
 
 HELD = range(40)
-IN_EACH_RUN = HELD[:10]
+IN_EACH_RUN = HELD[:12]
 _ENOUGH = 5
 
 

@@ -52,6 +52,7 @@ LISTED = "enforce.auth.enabled=true\nenforce.auth.schemes="
         (LISTED + "digest", [DIGEST, READ]),
         (LISTED + "digest,sasl", [READ]),
         (LISTED + "ip", [READ]),
+        ("requireClientAuthScheme=sasl", [READ, READ]),
     ],
 )
 def test_zs_1_a_login_that_is_missing_or_wrong_has_the_same_end(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,7 +144,7 @@ def test_zs_1_the_words_of_the_list_are_answered(tmp_path: Path) -> None:
             own = f"0x{client.client_id[0]:x}"
             assert "[1](queued=0,recved=" in server.word(b"stat")
             assert "\nMode: standalone\n" in server.word(b"stat")
-            assert f",sid={own},to=10000)\n" in server.word(b"cons")
+            assert re.search(rf",sid={own},lop=GETD,est=\d+,to=10000,lcxid=", server.word(b"cons"))
             dump = server.word(b"dump")
             assert "1 expire at " in dump
             assert f"Sessions with Ephemerals (1):\n{own}:\n\t/e\n" in dump

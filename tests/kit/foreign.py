@@ -192,6 +192,17 @@ def require_zookeeper_client(version: str) -> Path:
     return _jars(f"zookeeper-{version}", [client, *_LOGGING_ARTIFACTS])
 
 
+def require_zookeeper_server(version: str) -> Path:
+    """The directory of the jars of ZooKeeper's own server, of that version."""
+    server = f"org.apache.zookeeper:zookeeper:{version}"
+    # Its own pom leaves it to the user to provide what it counts and compresses with.
+    provided = [
+        "io.dropwizard.metrics:metrics-core:4.1.12.1",
+        "org.xerial.snappy:snappy-java:1.1.10.5",
+    ]
+    return _jars(f"zookeeper-server-{version}", [server, *provided, *_LOGGING_ARTIFACTS])
+
+
 def require_zookeeper_shell() -> Path:
     """Debian's script for ZooKeeper's own shell."""
     script = Path("/usr/share/zookeeper/bin/zkCli.sh")

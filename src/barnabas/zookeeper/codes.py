@@ -35,6 +35,7 @@ class Op:
     SET_WATCHES2 = 105
     ADD_WATCH = 106
     WHO_AM_I = 107
+    CREATE_SESSION = -10  # no client sends it: ZooKeeper's name for the first record
     CLOSE_SESSION = -11
     ERROR = -1
 

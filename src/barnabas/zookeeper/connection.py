@@ -17,6 +17,13 @@ from typing import TYPE_CHECKING, cast
 from barnabas.errors import CorruptData
 from barnabas.zookeeper.access import Identity
 from barnabas.zookeeper.jute import MAX_FRAME_BYTES, connect_request, event_frame
+from barnabas.zookeeper.latencies import (
+    CONNECTING,
+    REQUEST_BYTES,
+    Response,
+    Responses,
+    is_counted,
+)
 from barnabas.zookeeper.sessions import Session
 from barnabas.zookeeper.words import WORD_BYTES, is_word
 
@@ -42,7 +49,12 @@ class ClientConnection(asyncio.Protocol):
         self._received = bytearray()
         self._ready: list[bytes] = []
         self._is_flush_due = False
-        self._held: deque[tuple[int, bytes, float]] = deque()
+        self._held: deque[tuple[int, bytes, bytes, float]] = deque()
+        self._arrived_s = 0.0  # the time of the bytes that are handled
+        self._request = b""  # the head of the request that is carried out
+        # Responses that need not wait for the disk are counted together when they are sent.
+        self._uncounted = 0
+        self._last: Response | None = None
         self._is_finishing = False
         self._is_blocked = False  # the client does not read
         self._is_paused = False
@@ -54,7 +66,9 @@ class ClientConnection(asyncio.Protocol):
         self.host = ""
         self.client_port = 0
         self.received = self.sent = 0
+        self.responses = Responses()
         self.opened_at_s = self._loop.time()
+        self.opened_at_ms = server.wall_ms()
 
     @property
     def held(self) -> int:
@@ -83,6 +97,7 @@ class ClientConnection(asyncio.Protocol):
         self._server.has_closed(self)
 
     def data_received(self, data: bytes) -> None:
+        self._arrived_s = self._loop.time()
         self._received += data
         self._handle_received()
 
@@ -134,8 +149,11 @@ class ClientConnection(asyncio.Protocol):
                     f"is {server.processor.tree.zxid}"
                 )
             self._is_connected = True
+            # A client that comes back creates no session.
+            self._request = b"" if request.session_id else CONNECTING
             server.connect(self, request)
         else:
+            self._request = frame[:REQUEST_BYTES]
             server.execute(self, frame)
         if server.processor.watches.count_of(self) > _MOST_WATCHES:
             raise CorruptData(f"the client has more than {_MOST_WATCHES} watches")
@@ -151,28 +169,41 @@ class ClientConnection(asyncio.Protocol):
     # ---- responses ----
 
     def notify(self, kind: int, path: str) -> None:
-        self.send(event_frame(kind, path))
+        self._enqueue(event_frame(kind, path), b"")
 
     def send(self, frame: bytes) -> None:
+        self._enqueue(frame, self._request)
+
+    def _enqueue(self, frame: bytes, request: bytes) -> None:
         if self._is_finishing:
             return
         server = self._server
         zxid = server.processor.tree.zxid
         if zxid > server.synced_zxid:
-            self._held.append((zxid, frame, self._loop.time()))
+            self._held.append((zxid, frame, request, self._arrived_s))
             server.holding[self] = None
             return
+        if request:
+            self._uncounted += 1
+            self._last = (request, frame, zxid)
         self._ready.append(frame)
         if not self._is_flush_due:
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
 
+    def _count(self, response: Response, arrived_s: float, count: int = 1) -> None:
+        if is_counted(response):
+            now_s = self._loop.time()
+            self._server.latencies.add(now_s - arrived_s, count)
+            self.responses.count(response, arrived_s, now_s, count)
+
     def release(self, synced_zxid: int) -> None:
         """Send what waited for transactions that are on disk now."""
-        held, now_s = self._held, self._loop.time()
+        held = self._held
         while held and held[0][0] <= synced_zxid:
-            _, frame, since_s = held.popleft()
-            self._server.count_latency(now_s - since_s)
+            zxid, frame, request, arrived_s = held.popleft()
+            if request:
+                self._count((request, frame, zxid), arrived_s)
             self._ready.append(frame)
         self._flush()
         self._resume_if_possible()
@@ -192,6 +223,9 @@ class ClientConnection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
+        if self._last is not None:
+            self._count(self._last, self._arrived_s, self._uncounted)
+            self._last, self._uncounted = None, 0
         if self._ready:
             self.sent += len(self._ready)
             transport.write(b"".join(self._ready))

@@ -10,13 +10,11 @@ import asyncio
 import errno
 import gc
 import logging
-import math
 import os
 import signal
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.clock import Clock, SystemClock
@@ -27,18 +25,19 @@ from barnabas.net.loop import new_event_loop
 from barnabas.zookeeper.connection import ClientConnection
 from barnabas.zookeeper.journal import Journal
 from barnabas.zookeeper.jute import ConnectRequest, long_bytes
+from barnabas.zookeeper.latencies import Latencies
 from barnabas.zookeeper.login import Login
 from barnabas.zookeeper.processor import Processor
 from barnabas.zookeeper.sessions import PASSWORD_BYTES, Sessions
 from barnabas.zookeeper.settings import ZooKeeperSettings
+from barnabas.zookeeper.state import State
 from barnabas.zookeeper.transactions import snapshot_bytes
 from barnabas.zookeeper.tree import Tree
-from barnabas.zookeeper.words import Figures, answer
+from barnabas.zookeeper.words import BACKLOG, Figures, answer
 
 _log = logging.getLogger(__name__)
 
 _SNAPSHOT_GROWTH = 2
-_BACKLOG = 512
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LEAST_WAIT_S = 10.0  # for the first record of a connection
 
@@ -90,8 +89,9 @@ class ZooKeeperServer:
         self._snapshot_size = self._journal.snapshot_size
         self.holding: dict[ClientConnection, None] = {}
         """The connections with frames that wait for the disk."""
-        self._received = self._sent = 0  # by connections that have been closed
-        self._latencies = [0.0, 0.0, math.inf, 0.0]  # count, sum, least, most, in seconds
+        # What connections have received and sent before they were closed, or counted anew.
+        self._received = self._sent = 0
+        self.latencies = Latencies()
         self.connections: dict[ClientConnection, None] = {}
         self._per_host: Counter[str] = Counter()
         self._is_idle = asyncio.Event()
@@ -116,7 +116,7 @@ class ZooKeeperServer:
             lambda: ClientConnection(self),
             self.settings.host,
             self.settings.port,
-            backlog=_BACKLOG,
+            backlog=BACKLOG,
             reuse_address=True,
         )
         self.port = self._listener.sockets[0].getsockname()[1]
@@ -151,11 +151,10 @@ class ZooKeeperServer:
     def has_closed(self, connection: ClientConnection) -> None:
         self.connections.pop(connection, None)
         self.holding.pop(connection, None)
-        self._received += connection.received
-        self._sent += connection.sent
         self._per_host[connection.host] -= 1
         if self._per_host[connection.host] <= 0:
             del self._per_host[connection.host]
+        self._keep_counts(connection)
         self.processor.disconnect(connection)
 
     def connect(self, connection: ClientConnection, request: ConnectRequest) -> None:
@@ -174,16 +173,27 @@ class ZooKeeperServer:
         self._sync_if_needed()
 
     def word_answer(self, word: bytes) -> str:
-        return answer(word, _State(self))
+        return answer(word, State(self))
 
-    def count_latency(self, seconds: float) -> None:
-        latencies = self._latencies
-        latencies[0] += 1
-        latencies[1] += seconds
-        if seconds < latencies[2]:
-            latencies[2] = seconds
-        if seconds > latencies[3]:
-            latencies[3] = seconds
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def reset_connections(self) -> None:
+        """Count anew for each connection."""
+        for each in self.connections:
+            self._keep_counts(each)
+            each.responses.reset()
+
+    def reset_counts(self) -> None:
+        """Count anew for all connections together."""
+        self._received = -sum(each.received for each in self.connections)
+        self._sent = -sum(each.sent for each in self.connections)
+        self.latencies.reset()
+
+    def _keep_counts(self, connection: ClientConnection) -> None:
+        self._received += connection.received
+        self._sent += connection.sent
+        connection.received = connection.sent = 0
 
     # ---- the disk ----
 
@@ -259,15 +269,20 @@ class ZooKeeperServer:
             self._containers_due_s = now_s + self.settings.container_check_ms / 1000
             processor.delete_unused(time_ms)
         self._sync_if_needed()
-        wait_s = max(_LEAST_WAIT_S, 2 * self._tick_s)
+        wait_s = self.first_record_wait_s
         for connection in list(self.connections):
             if connection.is_waiting_for_session and now_s - connection.opened_at_s > wait_s:
                 connection.abort()
         self._schedule_tick()
 
+    @property
+    def first_record_wait_s(self) -> float:
+        """How long a connection may exist without a session."""
+        return max(_LEAST_WAIT_S, 2 * self._tick_s)
+
     def figures(self) -> Figures:
         tree = self.processor.tree
-        count, total, least, most = self._latencies
+        latencies = self.latencies
         return Figures(
             self._received + sum(each.received for each in self.connections),
             self._sent + sum(each.sent for each in self.connections),
@@ -276,56 +291,11 @@ class ZooKeeperServer:
             sum(len(path) + len(node.data or b"") for path, node in tree.nodes.items()),
             sum(map(len, tree.ephemerals.values())),
             *(len(self.processor.watches), len(self.processor.sessions.by_id)),
-            round(least * 1000) if count else 0,
-            total * 1000 / count if count else 0.0,
-            round(most * 1000),
+            latencies.least_ms,
+            latencies.mean_ms,
+            latencies.most_ms,
             round((asyncio.get_running_loop().time() - self._began_s) * 1000),
         )
-
-
-class _State:
-    """Implements `words.ServerState`."""
-
-    __slots__ = ("_server", "settings")
-
-    def __init__(self, server: ZooKeeperServer) -> None:
-        self._server = server
-        self.settings: ZooKeeperSettings = server.settings._replace(port=server.port)
-
-    def figures(self) -> Figures:
-        return self._server.figures()
-
-    def client_rows(self, *, is_long: bool) -> list[str]:
-        rows = []
-        for each in self._server.connections:
-            session = each.session
-            row = f" /{each.host}:{each.client_port}[{int(session is not None)}](queued={each.held}"
-            row += f",recved={each.received},sent={each.sent}"
-            if is_long and session is not None:
-                row += f",sid=0x{session.session_id:x},to={session.timeout_ms}"
-            rows.append(f"{row})\n")
-        return rows
-
-    def expiries(self) -> list[tuple[str, list[int]]]:
-        found: dict[int, list[int]] = {}
-        now_s, tick_ms = asyncio.get_running_loop().time(), self.settings.tick_ms
-        for session in self._server.processor.sessions.by_id.values():
-            at_ms = round((time.time() + session.deadline_s - now_s) * 1000)
-            # Sessions are looked at once per tick.
-            found.setdefault((at_ms // tick_ms + 1) * tick_ms, []).append(session.session_id)
-        return [(time.ctime(at_ms / 1000), ids) for at_ms, ids in sorted(found.items())]
-
-    def ephemerals(self) -> Mapping[int, Iterable[str]]:
-        return self._server.processor.tree.ephemerals
-
-    def watches(self) -> list[tuple[int, str]]:
-        watches = self._server.processor.watches
-        return [
-            (each.session.session_id, path)
-            for each in self._server.connections
-            if each.session is not None
-            for path in watches.paths_of(each)
-        ]
 
 
 def run(settings: ZooKeeperSettings) -> int:

@@ -44,11 +44,12 @@ _OLD_REQUIREMENT = "requireClientAuthScheme"
 
 WORDS = frozenset(
     {
-        *("conf", "cons", "dirs", "dump", "envi", "isro", "mntr", "ruok", "srvr", "stat"),
-        *("wchc", "wchp", "wchs"),
+        *("conf", "cons", "crst", "dirs", "dump", "envi", "isro", "mntr", "ruok", "srst"),
+        *("srvr", "stat", "wchc", "wchp", "wchs"),
     }
 )
 """The four-letter words that can be answered."""
+_ALWAYS = frozenset({"srvr"})  # as in ZooKeeper, whose own scripts need it
 DEFAULT_WORDS = frozenset({"conf", "mntr", "ruok", "srvr"})
 
 
@@ -173,7 +174,7 @@ def _words(properties: Mapping[str, str]) -> frozenset[str]:
     if text is None:
         return DEFAULT_WORDS
     listed = frozenset(each.strip() for each in text.split(","))
-    return WORDS if "*" in listed else listed & WORDS
+    return WORDS if "*" in listed else (listed | _ALWAYS) & WORDS
 
 
 def _login(properties: Mapping[str, str]) -> LoginSettings:

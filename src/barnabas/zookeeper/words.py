@@ -7,7 +7,9 @@ ZooKeeper refuses words that are not on its list.
 from __future__ import annotations
 
 import os
+import resource
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -18,11 +20,14 @@ from barnabas.zookeeper.journal import JOURNAL_NAME, SNAPSHOT_NAME
 from barnabas.zookeeper.settings import ZooKeeperSettings
 
 WORD_BYTES = 4
+BACKLOG = 512
+"""How many connections may wait to be accepted."""
 
 _VERSION = f"3.8.0-barnabas-{__version__}, built on 1970-01-01 00:00 UTC"
+_DESCRIPTORS = Path("/dev/fd")
 _KNOWN = frozenset(
-    b"ruok srvr mntr conf cons crst dirs dump envi gtmk hash isro lsnp orst stat srst stmk wchc "
-    b"wchp wchs".split()
+    b"ruok srvr mntr conf cons crst dirs dump envi gtmk hash isro stat srst stmk wchc wchp "
+    b"wchs".split()
 )
 
 
@@ -59,8 +64,12 @@ class ServerState(Protocol):
         """Describe each connection in a line."""
         ...
 
-    def expiries(self) -> list[tuple[str, list[int]]]:
-        """Return the times at which sessions expire, as text and in order, with their ids."""
+    def session_expiries(self) -> list[tuple[int, list[int]]]:
+        """Return the times at which sessions expire, in order, with their ids."""
+        ...
+
+    def connection_expiries(self) -> list[tuple[int, list[tuple[str, int]]]]:
+        """Return the same for connections, with addresses and sessions. No session is 0."""
         ...
 
     def ephemerals(self) -> Mapping[int, Iterable[str]]:
@@ -69,6 +78,14 @@ class ServerState(Protocol):
 
     def watches(self) -> list[tuple[int, str]]:
         """Return the session and the path of each watch."""
+        ...
+
+    def reset_connections(self) -> None:
+        """Begin to count anew for each connection."""
+        ...
+
+    def reset_server(self) -> None:
+        """Begin to count anew for the server as a whole."""
         ...
 
 
@@ -94,18 +111,43 @@ def _cons(state: ServerState) -> str:
     return "".join(state.client_rows(is_long=True)) + "\n"
 
 
+def _crst(state: ServerState) -> str:
+    state.reset_connections()
+    return "Connection stats reset.\n"
+
+
+def _srst(state: ServerState) -> str:
+    state.reset_server()
+    return "Server stats reset.\n"
+
+
 def _dump(state: ServerState) -> str:
-    expiries, ephemerals = state.expiries(), state.ephemerals()
-    count = sum(len(ids) for _, ids in expiries)
-    parts = [f"SessionTracker dump:\nSession Sets ({len(expiries)})/({count}):\n"]
-    for date, ids in expiries:
-        parts.append(f"{len(ids)} expire at {date}:\n")
-        parts += (f"\t0x{each:x}\n" for each in ids)
+    ephemerals = state.ephemerals()
+    parts = ["SessionTracker dump:\nSession "]
+    parts += _sets(
+        (at_ms, [f"0x{each:x}" for each in ids]) for at_ms, ids in state.session_expiries()
+    )
     parts.append(f"ephemeral nodes dump:\nSessions with Ephemerals ({len(ephemerals)}):\n")
     for session_id, paths in ephemerals.items():
         parts.append(f"0x{session_id:x}:\n")
         parts += (f"\t{path}\n" for path in paths)
+    parts.append("Connections dump:\nConnections ")
+    parts += _sets(
+        (at_ms, [f"ip: {address} sessionId: 0x{session_id:x}" for address, session_id in rows])
+        for at_ms, rows in state.connection_expiries()
+    )
     return "".join(parts)
+
+
+def _sets(expiries: Iterable[tuple[int, list[str]]]) -> list[str]:
+    """Return the lines about what expires at which time, behind a heading with the numbers."""
+    found = list(expiries)
+    parts = [f"Sets ({len(found)})/({sum(len(rows) for _, rows in found)}):\n"]
+    for at_ms, rows in found:
+        date = time.strftime("%a %b %d %H:%M:%S %Z %Y", time.localtime(at_ms / 1000))
+        parts.append(f"{len(rows)} expire at {date}:\n")
+        parts += (f"\t{each}\n" for each in rows)
+    return parts
 
 
 def _envi(_: ServerState) -> str:
@@ -123,13 +165,14 @@ def _envi(_: ServerState) -> str:
 
 
 def _dirs(state: ServerState) -> str:
-    directory = state.settings.data_dir
-    rows = {
-        "datadir_size": (directory / SNAPSHOT_NAME),
-        "logdir_size": (directory / JOURNAL_NAME),
-    }
-    sizes = {name: path.stat().st_size if path.exists() else 0 for name, path in rows.items()}
-    return "".join(f"{name}: {size}\n" for name, size in sizes.items())
+    snapshot, journal = _sizes(state.settings)
+    return f"datadir_size: {snapshot}\nlogdir_size: {journal}\n"
+
+
+def _sizes(settings: ZooKeeperSettings) -> list[int]:
+    """Return the sizes of the snapshot and of the journal."""
+    paths = [settings.data_dir / name for name in (SNAPSHOT_NAME, JOURNAL_NAME)]
+    return [path.stat().st_size if path.exists() else 0 for path in paths]
 
 
 def _wchs(state: ServerState) -> str:
@@ -157,7 +200,7 @@ def _grouped(rows: Iterable[tuple[str, str]]) -> str:
 
 def _summary(figures: Figures) -> str:
     return (
-        f"Latency min/avg/max: {figures.min_latency_ms}/{figures.mean_latency_ms:.4f}/"
+        f"Latency min/avg/max: {figures.min_latency_ms}/{round(figures.mean_latency_ms, 4)}/"
         f"{figures.max_latency_ms}\n"
         f"Received: {figures.received}\n"
         f"Sent: {figures.sent}\n"
@@ -174,8 +217,7 @@ def _mntr(state: ServerState) -> str:
     rows = {
         "version": _VERSION,
         "server_state": "standalone",
-        "peer_state": "standalone",
-        "avg_latency": f"{figures.mean_latency_ms:.4f}",
+        "avg_latency": round(figures.mean_latency_ms, 4),
         "max_latency": figures.max_latency_ms,
         "min_latency": figures.min_latency_ms,
         "packets_received": figures.received,
@@ -187,6 +229,9 @@ def _mntr(state: ServerState) -> str:
         "ephemerals_count": figures.ephemerals,
         "approximate_data_size": figures.data_bytes,
         "global_sessions": figures.sessions,
+        "local_sessions": 0,
+        "open_file_descriptor_count": sum(1 for _ in _DESCRIPTORS.iterdir()),
+        "max_file_descriptor_count": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         "uptime": figures.uptime_ms,
     }
     return "".join(f"zk_{name}\t{value}\n" for name, value in rows.items())
@@ -194,15 +239,19 @@ def _mntr(state: ServerState) -> str:
 
 def _conf(state: ServerState) -> str:
     settings = state.settings
+    snapshot, journal = _sizes(settings)
     rows = {
         "clientPort": settings.port,
         "secureClientPort": -1,
         "dataDir": settings.data_dir,
+        "dataDirSize": snapshot,
         "dataLogDir": settings.data_dir,
+        "dataLogSize": journal,
         "tickTime": settings.tick_ms,
         "maxClientCnxns": settings.max_connections,
         "minSessionTimeout": settings.min_timeout_ms,
         "maxSessionTimeout": settings.max_timeout_ms,
+        "clientPortListenBacklog": BACKLOG,
         "serverId": 0,
     }
     return "".join(f"{name}={value}\n" for name, value in rows.items())
@@ -211,12 +260,14 @@ def _conf(state: ServerState) -> str:
 _ANSWERS: dict[str, Callable[[ServerState], str]] = {
     "conf": _conf,
     "cons": _cons,
+    "crst": _crst,
     "dirs": _dirs,
     "dump": _dump,
     "envi": _envi,
     "isro": lambda _: "rw",
     "mntr": _mntr,
     "ruok": lambda _: "imok",
+    "srst": _srst,
     "srvr": _srvr,
     "stat": _stat,
     "wchc": _wchc,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import socket
 import subprocess
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -28,16 +27,6 @@ class OwnZooKeeperProcess(KeeperProcess):
         readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline().decode() if readable else ""
         assert line == f"zookeeper ready on {self.connect}\n", (line, self.log.read_text())
-
-    def word(self, text: bytes) -> str:
-        """What it answers to these bytes, until it closes the connection."""
-        address = ("127.0.0.1", self.port)
-        with socket.create_connection(address, timeout=START_SECONDS) as connection:
-            connection.sendall(text)
-            answer = b""
-            while part := connection.recv(4096):
-                answer += part
-        return answer.decode()
 
     def refuse(self) -> str:
         """Starts it where it must not start: exit code 1, its standard error."""

@@ -71,6 +71,16 @@ class KeeperProcess(ABC):
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
+    def word(self, text: bytes) -> str:
+        """What it answers to these bytes, until it closes the connection."""
+        address = (self.address, self.port)
+        with socket.create_connection(address, timeout=START_SECONDS) as connection:
+            connection.sendall(text)
+            answer = b""
+            while part := connection.recv(4096):
+                answer += part
+        return answer.decode()
+
     def write_config(self) -> Path:
         """Writes its configuration file."""
         self.directory.mkdir(parents=True, exist_ok=True)

@@ -81,5 +81,5 @@ def test_security_that_is_missing_here_is_refused_or_mentioned() -> None:
 def test_the_words_are_those_of_the_list() -> None:
     key = "4lw.commands.whitelist"
     assert parsed()[0].words == {"conf", "mntr", "ruok", "srvr"}
-    assert parsed(**{key: "stat, kill"})[0].words == {"stat"}
+    assert parsed(**{key: "stat, kill"})[0].words == {"stat", "srvr"}
     assert "wchc" in parsed(**{key: "*"})[0].words

@@ -189,7 +189,8 @@ def require_newest_java_client() -> Path:
 def require_zookeeper_client(version: str) -> Path:
     """The directory of the jars of ZooKeeper's own Java client, of that version."""
     client = f"org.apache.zookeeper:zookeeper:{version}"
-    return _jars(f"zookeeper-{version}", [client, *_LOGGING_ARTIFACTS])
+    logging = [] if version.startswith("3.4.") else _LOGGING_ARTIFACTS  # 3.4 brings its own
+    return _jars(f"zookeeper-{version}", [client, *logging])
 
 
 def require_zookeeper_server(version: str) -> Path:

@@ -119,7 +119,11 @@ def check_changes(
             lead(admin, topic, 0, broker_id)
             values = [b"%d-%d" % (number, n) for n in range(STEP)]
             producer.begin_transaction()
-            send_all(producer, topic, values[: STEP // 2])
+            # Even a cluster of only Kafka 2.8 may never answer that the transaction has begun, if
+            # the ISR shrinks meanwhile (KAFKA-13091).
+            send_all(producer, topic, values[:1])
+            assert producer.flush(PATIENCE_S) == 0
+            send_all(producer, topic, values[1 : STEP // 2])
             sender.allow(BURST)
             (mixed.kill_one if mixed.kinds[broker_id] == kind else mixed.stop_one)(broker_id)
             send_all(producer, topic, values[STEP // 2 :])

@@ -17,10 +17,11 @@ from barnabas.cli.migrate.files import directory_findings
 from barnabas.cli.migrate.findings import Finding, findings, return_findings
 from barnabas.cli.migrate.plan import losses, obstacles, order
 from barnabas.cli.migrate.read import connection_to
-from barnabas.cli.migrate.state_file import read_state
-from barnabas.cli.migrate.step import Options, Stepper
+from barnabas.cli.migrate.state_file import State, locked, read_state
+from barnabas.cli.migrate.step import Options, Stepper, choose
 from barnabas.cli.options import INT32, Duration, as_json, run_client
 from barnabas.counted import counted
+from barnabas.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +33,11 @@ _to = click.option(
     default=BARNABAS,
     show_default=True,
     help="The kind that all brokers will be.",
+)
+_without_state = click.option(
+    "--without-state",
+    is_flag=True,
+    help="Start without that file, although the cluster has brokers of both kinds.",
 )
 
 
@@ -186,6 +192,7 @@ def _step_options(command: F) -> F:
                 show_default=True,
                 help="The file that keeps the progress.",
             ),
+            _without_state,
             click.option(
                 "--timeout",
                 "timeout_s",
@@ -258,17 +265,23 @@ def _replace_one(target: str, options: dict[str, Any]) -> int:
         options["depth"] == "records",
         options["allow_unavailable"],
     )
-    servers, broker_id = options["servers"], options["broker_id"]
+    servers, broker_id, fresh = options["servers"], options["broker_id"], options["without_state"]
     if options["execute"]:
-        return run_client(_execute(servers, target, broker_id, chosen), None)
-    facts = run_client(_facts(servers, in_full=target == KAFKA))
-    if target == KAFKA and _echo_blocking(facts, target):
+        with locked(chosen.state_file):
+            return run_client(_execute(servers, target, broker_id, chosen, fresh=fresh), None)
+    facts = run_client(_facts(servers, in_full=True))
+    state = _state(chosen.state_file, facts, target, fresh=fresh)
+    if state.current is not None:
+        click.echo(f"would continue with broker {state.current.broker_id} ({chosen.state_file})")
+        click.echo("nothing was done; give --execute to do it")
+        return EXIT_OK
+    if _echo_blocking(facts, target):
         return EXIT_FAILURE
     left = order(facts, target)
     if not left:
         click.echo(f"every broker is {target}; there is nothing to replace")
         return EXIT_OK
-    name = left[0] if broker_id is None else broker_id
+    name = choose(facts, target, broker_id)
     click.echo(f"would replace broker {name} ({facts.kind_of(name)}) by {target}")
     for reason in obstacles(facts, name):
         click.echo(f"  after waiting: {reason}")
@@ -276,6 +289,24 @@ def _replace_one(target: str, options: dict[str, Any]) -> int:
         click.echo(f"  meanwhile: {loss}")
     click.echo("nothing was done; give --execute to do it")
     return EXIT_OK
+
+
+def _state(path: Path, facts: ClusterFacts, target: str, *, fresh: bool) -> State:
+    """Return the progress in the file. Raises ConfigError if there should be a file, but is none.
+
+    Without it, a broker of an interrupted step would not be verified before the next one.
+    """
+    state = read_state(path, facts.cluster_id, target)
+    replaced = [each for each in facts.broker_ids() if facts.kind_of(each) == target]
+    if path.exists() or fresh or not replaced or not order(facts, target):
+        return state
+    named = ", ".join(map(str, replaced))
+    raise ConfigError(
+        f"{'broker' if len(replaced) == 1 else 'brokers'} {named} of this cluster "
+        f"{'is' if len(replaced) == 1 else 'are'} already {target}, but there is no progress in "
+        f"{path.absolute()}; run the command in the directory of the earlier steps, or name their "
+        "file with --state. If there is none, give --without-state"
+    )
 
 
 def _echo_blocking(facts: ClusterFacts, target: str) -> bool:
@@ -287,12 +318,19 @@ def _echo_blocking(facts: ClusterFacts, target: str) -> bool:
     return bool(blocking)
 
 
-async def _execute(servers: str, target: str, broker_id: int | None, options: Options) -> int:
+async def _execute(
+    servers: str, target: str, broker_id: int | None, options: Options, *, fresh: bool
+) -> int:
     async with connection_to(servers) as connection:
         facts = await connection.facts(in_full=True)
-        state = read_state(options.state_file, facts.cluster_id, target)
+        state = _state(options.state_file, facts, target, fresh=fresh)
         # An interrupted step has passed the check, and its broker may be down.
         if state.current is None and _echo_blocking(facts, target):
+            if UNKNOWN in map(facts.kind_of, facts.broker_ids()):
+                click.echo(
+                    f"{options.state_file.absolute()} names no unfinished step; if there is one, "
+                    "run the command in its directory, or name its file with --state"
+                )
             return EXIT_FAILURE
         done = await Stepper(connection, state, options, click.echo).run(broker_id)
         left = order(await connection.look(), target)

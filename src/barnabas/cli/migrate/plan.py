@@ -46,6 +46,10 @@ class Progress(NamedTuple):
     broker_id: int
     ends: Mapping[TopicPartition, int] = {}
     """The high watermarks before the broker was stopped."""
+    tails: Mapping[TopicPartition, int] = {}
+    """Checksums of the last batches below them, of the replicas that cannot be compared."""
+    directories: tuple[str, ...] = ()
+    """The log directories of the broker before it was stopped."""
     has_stopped: bool = False  # the operator was asked to stop it
     has_started: bool = False  # the operator was asked to start it
     is_verified: bool = False
@@ -60,6 +64,11 @@ def order(facts: ClusterFacts, target: str) -> list[int]:
 
 def _weight(facts: ClusterFacts, broker_id: int) -> tuple[bool, int]:
     return broker_id == facts.controller_id, broker_id
+
+
+def is_running(facts: ClusterFacts, broker_id: int, target: str) -> bool:
+    """Return whether a broker is registered, and is not known to be of the other kind."""
+    return broker_id in facts.brokers and facts.kind_of(broker_id) in (UNKNOWN, target)
 
 
 def obstacles(facts: ClusterFacts, broker_id: int) -> list[str]:
@@ -106,9 +115,11 @@ def next_action(facts: ClusterFacts, progress: Progress, target: str) -> Action:
             return Action(Kind.WAIT, (f"broker {broker_id} does not respond",))
         if progress.has_stopped and not progress.has_started:
             return Action(Kind.START)
-        return Action(Kind.WAIT, (f"broker {broker_id} is not registered; start it",))
+        reason = f"broker {broker_id} is not registered; start it as {target}"
+        return Action(Kind.WAIT, (f"{reason} (if it does not start, its log says why)",))
     if kind != target and progress.has_started:
-        return Action(Kind.WAIT, (f"broker {broker_id} is {kind}; start it as {target}",))
+        reason = f"broker {broker_id} was started as {kind} again; stop it and start it as {target}"
+        return Action(Kind.WAIT, (reason,))
     if kind != target:
         return _before_stop(facts, broker_id)
     behind = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import PurePath
 from typing import NamedTuple
 
 from barnabas._version import __version__
@@ -22,12 +23,16 @@ from barnabas.client.channel import BrokerAddress, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig, configure
 from barnabas.errors import BarnabasError, KafkaError
-from barnabas.protocol.api import API_VERSIONS, DESCRIBE_CLUSTER
+from barnabas.protocol.api import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.describe_cluster import (
     NO_EVENTS,
     DescribeClusterRequest,
     DescribeClusterResponse,
+)
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
 )
 
 _IBP = "inter.broker.protocol.version"
@@ -96,6 +101,16 @@ class Connection(NamedTuple):
             topic_configs={name: own for name, own in configs.items() if own},
             tokens=await self._tokens(),
         )
+
+    async def log_directories(self, node: BrokerAddress) -> tuple[str, ...]:
+        """Return the log directories of a broker, or none if it does not describe them."""
+        try:
+            answer = await self.cluster.call(
+                node, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(), DescribeLogDirsResponse
+            )
+        except BarnabasError:  # this is only for a warning
+            return ()
+        return tuple(sorted(str(PurePath(each.log_dir)) for each in answer.results))
 
     async def _tokens(self) -> int:
         try:

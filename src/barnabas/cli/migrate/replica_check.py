@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from struct import Struct
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from barnabas.cli.migrate.plan import Progress
 from barnabas.cli.migrate.read import Connection
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.errors import broker_error, check
-from barnabas.client.offsets import EARLIEST
+from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.errors import KafkaError, RequestTimedOut
 from barnabas.protocol.api import FETCH
 from barnabas.protocol.messages.fetch import (
@@ -66,10 +66,12 @@ async def check_replicas(
         if broker_id in view.replicas and view.leader >= 0
     }
     starts = await connection.admin.list_offsets(dict.fromkeys(leaders, EARLIEST))
+    # Of a partition that had no leader before, only the present end is known.
+    unknown = [name for name in leaders if name not in progress.ends]
+    latest = await connection.admin.list_offsets(dict.fromkeys(unknown, LATEST))
+    ends = {**progress.ends, **{name: each.offset for name, each in latest.items()}}
     ranges = {
-        name: (each.offset, end)
-        for name, each in starts.items()
-        if (end := progress.ends.get(name, 0)) > each.offset
+        name: (each.offset, ends[name]) for name, each in starts.items() if ends[name] > each.offset
     }
     # Each comparison mostly waits for two brokers, but a thousand at once would exceed timeouts.
     gate = asyncio.Semaphore(_AT_ONCE)
@@ -80,6 +82,10 @@ async def check_replicas(
             error = await _missing(connection, nodes[0], name, end, patience_s)
             if error is not None:
                 return 0, f"{name} ended at {end} before, and broker {broker_id} says: {error}"
+            if name in progress.tails:
+                tail = await _digest(connection, nodes[0], name, end - 1, end)
+                changed = f"{name} has another record than before at offset {end - 1}"
+                return 0, None if tail == progress.tails[name] else changed
             if not records or leaders[name] == broker_id or facts.is_compacted(name.topic):
                 return 0, None
             own_sum, leaders_sum = await asyncio.gather(
@@ -99,6 +105,27 @@ async def check_replicas(
         sum(offsets for offsets, _ in found),
         tuple(problem for _, problem in found if problem is not None),
     )
+
+
+async def read_tails(
+    connection: Connection, facts: ClusterFacts, broker_id: int, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Return checksums of the last batches of the replicas that no other broker has.
+
+    Nothing else shows whether the broker that starts in its place has the same records.
+    """
+    alone = [
+        name
+        for name, view in facts.partitions()
+        if view.replicas == (broker_id,) and not facts.is_compacted(name.topic)
+    ]
+    starts = await connection.admin.list_offsets(dict.fromkeys(alone, EARLIEST))
+    node = facts.brokers[broker_id].node
+    return {
+        name: await _digest(connection, node, name, ends[name] - 1, ends[name])
+        for name, each in starts.items()
+        if ends.get(name, 0) > each.offset
+    }
 
 
 async def _missing(

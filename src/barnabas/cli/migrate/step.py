@@ -7,8 +7,12 @@ cluster again.
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +23,13 @@ from barnabas.cli.migrate.plan import (
     Action,
     Kind,
     Progress,
+    is_running,
     losses,
     next_action,
     order,
 )
 from barnabas.cli.migrate.read import Connection
-from barnabas.cli.migrate.replica_check import check_replicas
+from barnabas.cli.migrate.replica_check import check_replicas, read_tails
 from barnabas.cli.migrate.state_file import State, write_state
 from barnabas.client.admin.partition_admin import PREFERRED
 from barnabas.client.offsets import LATEST
@@ -34,6 +39,7 @@ from barnabas.types import TopicPartition
 
 _PAUSE_S = 0.5
 _MOST_ELECTIONS = 20
+_REGISTRATION_S = 15.0
 
 Say = Callable[[str], None]
 
@@ -53,6 +59,20 @@ class Options(NamedTuple):
     allows_loss: bool
 
 
+def choose(facts: ClusterFacts, target: str, broker_id: int | None) -> int:
+    """Return the broker to replace: this one, or the next. Raises StepFailed."""
+    left = order(facts, target)
+    if broker_id is not None:
+        if broker_id not in left:
+            raise StepFailed(f"broker {broker_id} is not one of the brokers to replace")
+        return broker_id
+    if not left:
+        raise StepFailed(f"every broker is {target}; there is nothing to replace")
+    if facts.kind_of(left[0]) == UNKNOWN:
+        raise StepFailed(f"broker {left[0]} is not alive; start it, or name it with --broker")
+    return left[0]
+
+
 class Stepper:
     """Replaces one broker."""
 
@@ -64,7 +84,7 @@ class Stepper:
     async def run(self, broker_id: int | None) -> int:
         """Replace this broker, or the next one. Returns its id. Raises StepFailed."""
         facts = await self._connection.facts()
-        progress = self.state.current or Progress(self._choose(facts, broker_id))
+        progress = self.state.current or Progress(choose(facts, self.state.target, broker_id))
         if broker_id not in (None, progress.broker_id):
             raise StepFailed(f"broker {progress.broker_id} is being replaced; complete this first")
         lost = losses(facts, progress.broker_id) * (self._kind(facts, progress) != UNKNOWN)
@@ -72,6 +92,9 @@ class Stepper:
             raise StepFailed(f"{'; '.join(lost)}; add replicas, or give --allow-unavailable")
         if self.state.current is None:
             self._save(progress)
+        else:
+            self._say(f"continuing with broker {progress.broker_id} ({self._options.state_file})")
+            await self._resume()
         while (action := await self._next()).kind is not Kind.FINISH:
             await self._do(action)
         done = tuple(sorted({*self.state.done, progress.broker_id}))
@@ -79,17 +102,32 @@ class Stepper:
         write_state(self._options.state_file, self.state)
         return progress.broker_id
 
-    def _choose(self, facts: ClusterFacts, broker_id: int | None) -> int:
-        left = order(facts, self.state.target)
-        if broker_id is not None:
-            if broker_id not in left:
-                raise StepFailed(f"broker {broker_id} is not one of the brokers to replace")
-            return broker_id
-        if not left:
-            raise StepFailed(f"every broker is {self.state.target}; there is nothing to replace")
-        if facts.kind_of(left[0]) == UNKNOWN:
-            raise StepFailed(f"broker {left[0]} is not alive; start it, or name it with --broker")
-        return left[0]
+    async def _resume(self) -> None:
+        """Start the broker again if an earlier command did not do it, or if it was not successful.
+
+        What was asked for may have been done just before, so the broker gets some time.
+        """
+        ends_at = asyncio.get_running_loop().time() + _REGISTRATION_S
+        while self._progress.has_started:
+            facts = await self._look_patiently()
+            if is_running(facts, self._progress.broker_id, self.state.target):
+                return
+            is_over = asyncio.get_running_loop().time() > ends_at
+            if is_over or self._kind(facts, self._progress) != UNKNOWN:
+                self._save(self._progress._replace(has_started=False))
+            else:
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _look_patiently(self) -> ClusterFacts:
+        """Return what the cluster reports, once the brokers that are asked agree."""
+        ends_at = asyncio.get_running_loop().time() + self._options.timeout_s
+        while True:
+            try:
+                return await self._connection.look()
+            except BarnabasError:  # such as a topic that a broker does not know yet
+                if asyncio.get_running_loop().time() > ends_at:
+                    raise
+                await asyncio.sleep(_PAUSE_S)
 
     def _kind(self, facts: ClusterFacts, progress: Progress) -> str:
         return facts.kind_of(progress.broker_id)
@@ -164,18 +202,23 @@ class Stepper:
 
     async def _stop(self) -> None:
         broker_id = self._progress.broker_id
-        facts = await self._connection.look()
+        facts = await self._connection.facts()
         led = {name for name, view in facts.partitions() if view.leader >= 0}
         names = [name for name in facts.replicas_on(broker_id) if name in led]
         ends = await self._connection.admin.list_offsets(dict.fromkeys(names, LATEST))
         known = {name: ends[name].offset for name in names}
-        self._save(self._progress._replace(ends=known, has_stopped=True))
+        tails = await read_tails(self._connection, facts, broker_id, known)
+        used = await self._connection.log_directories(facts.brokers[broker_id].node)
+        self._save(
+            self._progress._replace(ends=known, tails=tails, directories=used, has_stopped=True)
+        )
         self._say(f"stopping broker {broker_id} ({facts.kind_of(broker_id)})")
         await self._run(self._options.stop_command, f"Stop broker {broker_id} cleanly")
         await self._until_gone(broker_id)
 
     async def _until_gone(self, broker_id: int) -> None:
         ends_at = asyncio.get_running_loop().time() + self._options.timeout_s
+        says_it_at = asyncio.get_running_loop().time() + _REGISTRATION_S
         while True:
             try:
                 described = await self._connection.admin.describe_cluster()
@@ -184,13 +227,18 @@ class Stepper:
             except BarnabasError:
                 pass  # the broker that was asked is the one that stops
             if asyncio.get_running_loop().time() > ends_at:
-                raise StepFailed(f"broker {broker_id} is still alive; repeat the command")
+                raise StepFailed(
+                    f"broker {broker_id} is still registered; stop it, and repeat the command"
+                )
+            if asyncio.get_running_loop().time() > says_it_at:
+                says_it_at = ends_at
+                self._say(f"waiting: broker {broker_id} is still registered; stop it")
             await asyncio.sleep(_PAUSE_S)
 
     async def _run(self, command: str | None, request: str) -> None:
         """Run a command of the operator, or ask for it."""
         if command is None:
-            await asyncio.to_thread(_ask, request)
+            _ask(request)
             return
         text = command.replace("{broker}", str(self._progress.broker_id))
         done = await asyncio.to_thread(subprocess.run, text, shell=True, check=False)
@@ -201,13 +249,31 @@ class Stepper:
             )
 
     async def _verify(self) -> None:
-        facts = await self._connection.facts()
-        found = await check_replicas(
-            self._connection, facts, self._progress, records=self._options.checks_records
-        )
+        broker_id = self._progress.broker_id
+        await self._warn_of_directories()
+        ends_at = asyncio.get_running_loop().time() + self._options.timeout_s
+        logged = ""
+        while True:
+            try:
+                facts = await self._connection.facts()
+                found = await check_replicas(
+                    self._connection, facts, self._progress, records=self._options.checks_records
+                )
+                break
+            except BarnabasError as error:  # such as another broker that fails meanwhile
+                if asyncio.get_running_loop().time() > ends_at:
+                    raise StepFailed(
+                        f"broker {broker_id} cannot be verified: {error}; repeat the command"
+                    ) from error
+                if str(error) != logged:
+                    logged = str(error)
+                    self._say(f"the verification is repeated: {error}")
+                await asyncio.sleep(_PAUSE_S)
         if found.problems:
             raise StepFailed(
-                f"broker {self._progress.broker_id} lacks records: {'; '.join(found.problems)}"
+                f"broker {broker_id} lacks records: {'; '.join(found.problems)}; find out whether "
+                f"its log directories are those of before{self._directories_of_before()}, start "
+                "it on those, and repeat the command"
             )
         self._say(
             f"verified {counted(found.replicas, 'replica')}: none ends earlier than before, and "
@@ -215,6 +281,49 @@ class Stepper:
         )
         self._save(self._progress._replace(is_verified=True))
 
+    def _directories_of_before(self) -> str:
+        used = self._progress.directories
+        return f" ({', '.join(used)})" if used else ""
+
+    async def _warn_of_directories(self) -> None:
+        """Warn if the broker was started on other log directories."""
+        broker_id, before = self._progress.broker_id, self._progress.directories
+        facts = await self._look_patiently()
+        if not before or broker_id not in facts.brokers:
+            return
+        now = await self._connection.log_directories(facts.brokers[broker_id].node)
+        if now and now != before:
+            self._say(
+                f"warning: broker {broker_id} has its logs in {', '.join(now)}, but had them in "
+                f"{', '.join(before)}; if these are not the same files, it copies everything from "
+                "the other brokers, and lacks what only it had"
+            )
+
 
 def _ask(request: str) -> None:
-    click.prompt(f"{request}, then press Enter", "", prompt_suffix=" ", show_default=False)
+    """Wait until the operator presses Enter. Nothing else has to be done meanwhile.
+
+    Raises StepFailed if nobody can answer, and KeyboardInterrupt.
+    """
+    click.echo(f"{request}, then press Enter ", nl=False)
+    with _interruptible():
+        answer = sys.stdin.readline()
+    if not answer:
+        click.echo()
+        raise StepFailed(
+            "the standard input has ended, so nobody can answer; repeat the command in a terminal, "
+            "or give --stop-command and --start-command"
+        )
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt at once, although the event loop is blocked."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

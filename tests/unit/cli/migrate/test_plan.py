@@ -87,7 +87,9 @@ def test_one_thing_follows_the_other(seen: ClusterFacts, progress: Progress, kin
 
 def test_a_broker_of_the_wrong_kind_is_named() -> None:
     found = next_action(facts(KAFKA, KAFKA, KAFKA, leader=2), STARTED, BARNABAS)
-    assert found.reasons == ("broker 1 is kafka; start it as barnabas",)
+    assert found.reasons == (
+        "broker 1 was started as kafka again; stop it and start it as barnabas",
+    )
 
 
 def test_a_slow_broker_is_not_started_twice() -> None:

@@ -115,8 +115,13 @@ def next_action(facts: ClusterFacts, progress: Progress, target: str) -> Action:
             return Action(Kind.WAIT, (f"broker {broker_id} does not respond",))
         if progress.has_stopped and not progress.has_started:
             return Action(Kind.START)
-        reason = f"broker {broker_id} is not registered; start it as {target}"
-        return Action(Kind.WAIT, (f"{reason} (if it does not start, its log says why)",))
+        reason = f"broker {broker_id} is not registered; start it"
+        if progress.has_started:
+            reason = (
+                f"broker {broker_id} is not registered as {target} yet (if it has ended, its log "
+                "says why)"
+            )
+        return Action(Kind.WAIT, (reason,))
     if kind != target and progress.has_started:
         reason = f"broker {broker_id} was started as {kind} again; stop it and start it as {target}"
         return Action(Kind.WAIT, (reason,))

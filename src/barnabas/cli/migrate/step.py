@@ -276,8 +276,8 @@ class Stepper:
                 "it on those, and repeat the command"
             )
         self._say(
-            f"verified {counted(found.replicas, 'replica')}: none ends earlier than before, and "
-            f"{counted(found.offsets, 'offset')} of {found.compared} equal the leader's"
+            f"verified {counted(found.replicas, 'replica')}: none ends earlier than before, and in "
+            f"{found.compared} of them, {counted(found.offsets, 'offset')} equal the leader's"
         )
         self._save(self._progress._replace(is_verified=True))
 

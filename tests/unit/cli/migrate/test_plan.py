@@ -9,6 +9,7 @@ from barnabas.cli.migrate.plan import (
     BATCH,
     Kind,
     Progress,
+    is_running,
     losses,
     next_action,
     obstacles,
@@ -90,6 +91,25 @@ def test_a_broker_of_the_wrong_kind_is_named() -> None:
     assert found.reasons == (
         "broker 1 was started as kafka again; stop it and start it as barnabas",
     )
+
+
+def test_a_broker_that_does_not_start_is_named() -> None:
+    down = facts(None, KAFKA, KAFKA, leader=2)
+    [reason] = next_action(down, STARTED, BARNABAS).reasons
+    assert "broker 1 is not registered as barnabas yet" in reason
+    assert next_action(down, Progress(1), BARNABAS).reasons == (
+        "broker 1 is not registered; start it",
+    )
+
+
+def test_a_step_that_is_resumed_knows_whether_the_broker_was_started() -> None:
+    """MX-3: if not, it is started again, as the start command may never have run."""
+    assert is_running(HANDED_OVER, 1, BARNABAS)
+    assert not is_running(facts(KAFKA, KAFKA, KAFKA), 1, BARNABAS)
+    down = facts(None, KAFKA, KAFKA, leader=2)
+    assert not is_running(down, 1, BARNABAS)
+    slow = down._replace(brokers={**down.brokers, 1: broker(1, UNKNOWN)})
+    assert is_running(slow, 1, BARNABAS)
 
 
 def test_a_slow_broker_is_not_started_twice() -> None:

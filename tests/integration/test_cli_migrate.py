@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -39,6 +40,18 @@ SECTION = "## From Kafka to Barnabas without downtime, and back"
 OPTIONS = ("min.insync.replicas=2", "auto.create.topics.enable=false", "num.io.threads=4")
 SECONDS = 300
 KINDS: dict[str, Kind] = {"kafka": "kafka", "barnabas": "ours"}
+QUESTION_END = "then press Enter "
+
+# Where a command is killed, and whether its question is then answered by the deed.
+PHASES = (
+    ("Stop broker", False),
+    ("Stop broker", True),
+    ("Start broker", False),
+    ("Start broker", True),
+    ("waiting: |verified ", False),  # which is first depends on how fast the broker is in sync
+    ("verified ", False),
+    ("broker . is elected", False),
+)
 
 
 @pytest.fixture
@@ -66,22 +79,51 @@ class Operator:
             said = ""
             while question := _up_to_question(process.stdout):
                 said += question
-                if question.endswith("then press Enter "):
+                if question.endswith(QUESTION_END):
                     self._obey(question)
                     process.stdin.write("\n")
                     process.stdin.flush()
             assert process.wait(SECONDS) == code, said
         return said
 
-    def give_up(self, *words: str) -> None:
-        """Kill the command when it asks for something, and then do it."""
+    def kill_at(self, phase: str, *words: str, obeys: bool) -> None:
+        """Kill the command when it says this. If `obeys`, then do what it asked for."""
+        said = ""
         with self._started(*words) as process:
             assert process.stdout is not None
-            question = _up_to_question(process.stdout)
-            while not question.endswith("then press Enter "):
-                question = _up_to_question(process.stdout)
+            while line := _up_to_question(process.stdout):
+                said += line
+                if re.match(phase, line):
+                    break
+            assert line, said
             process.kill()
-        self._obey(question)
+        if obeys:
+            self._obey(line)
+
+    def is_refused(self, *words: str, directory: Path | None = None) -> str:
+        """Run a command that fails although nobody answers."""
+        done = subprocess.run(
+            [str(COMMAND), *words],
+            cwd=directory or self._directory,
+            env={**os.environ, "BARNABAS_BOOTSTRAP_SERVER": self._mixed.bootstrap_servers},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        assert done.returncode == 1, done
+        return done.stderr
+
+    def refuse_another(self, *words: str) -> str:
+        """Return what a second command says while the first one asks for something."""
+        with self._started(*words) as process:
+            assert process.stdout is not None
+            while not _up_to_question(process.stdout).endswith(QUESTION_END):
+                pass
+            said = self.is_refused(*words)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(SECONDS) == 130, "Ctrl-C ends it, although nobody answers"
+        return said
 
     @contextmanager
     def _started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
@@ -115,7 +157,7 @@ class Operator:
 def _up_to_question(output: IO[str]) -> str:
     """A line, or a question, which has no end of line."""
     text = ""
-    while not text.endswith(("\n", "then press Enter ")) and (letter := output.read(1)):
+    while not text.endswith(("\n", QUESTION_END)) and (letter := output.read(1)):
         text += letter
     return text
 
@@ -178,9 +220,9 @@ def test_the_commands_of_the_page_replace_kafka_and_bring_it_back(
         assert "nothing was done" in operator.run(*dry)
         assert kinds(operator) == ["kafka"] * 3
         said = operator.run(*step)
-        assert "offsets of" in said
+        assert "equal the leader's" in said
         assert kinds(operator).count("barnabas") == 1
-        operator.give_up(*step)
+        operator.kill_at("Stop broker", *step, obeys=True)
         acknowledge_more([sender])
         operator.run(*step)
         third = fail_to_start(operator, mixed, step)
@@ -208,4 +250,38 @@ def test_the_commands_of_the_page_replace_kafka_and_bring_it_back(
     with SyncAdmin(mixed.bootstrap_servers) as admin:
         orders = [each.replicas for each in described(admin, "kept").partitions]
     assert orders == [(1, 2, 3), (2, 3, 1)], "the preferred leaders are those of before"
+    print(f"{sender.acknowledged_count()} records are there")
+
+
+def test_a_command_that_is_killed_in_any_phase_is_repeated(
+    mixed: MixedCluster, tmp_path: Path
+) -> None:
+    """MX-3: `step` and `back`, each killed in every phase; nothing is lost."""
+    *_, step, back = commands()
+    operator = Operator(mixed, tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with SyncAdmin(mixed.bootstrap_servers) as admin:
+        admin.create_topics(
+            [NewTopic("kept", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})]
+        )
+        described(admin, "kept")
+    with sending(their_sender, mixed.bootstrap_servers, 3) as sender:
+        acknowledge_more([sender])
+        assert "nobody can answer" in operator.is_refused(*step)
+        assert "in use by another" in operator.refuse_another(*step)
+        for command, kind in ((step, "barnabas"), (back, "kafka")):
+            for phase, obeys in PHASES:
+                operator.kill_at(phase, *command, obeys=obeys)
+                acknowledge_more([sender])
+            said = operator.run(*command)
+            assert "continuing with broker" in said
+            assert f"is {kind}" in said.splitlines()[-1]
+            assert kinds(operator).count("kafka") == (3 if kind == "kafka" else 2)
+            if kind == "barnabas":
+                refused = operator.is_refused(*step, directory=elsewhere)
+                assert "but there is no progress in" in refused
+        sender.stop()
+    check_everything_is_there(sender, mixed.bootstrap_servers)
+    check_replicas_are_equal(mixed.ours, sender)
     print(f"{sender.acknowledged_count()} records are there")

@@ -18,7 +18,7 @@ from barnabas.cli.copy.fetches import Fetches
 from barnabas.cli.copy.offset_map import OffsetMap, runs_of
 from barnabas.cli.copy.progress import PROGRESS, Entry, Progress, entry_drafts
 from barnabas.cli.copy.restamp import Draft, drafts_of
-from barnabas.cli.copy.writer import Writer
+from barnabas.cli.copy.writer import Request, Writer
 from barnabas.client.consumer.fetched import Chunk
 from barnabas.client.errors import Unreachable
 from barnabas.errors import (
@@ -34,9 +34,10 @@ from barnabas.errors import (
 )
 from barnabas.types import TopicPartition
 
-_IN_FLIGHT_BYTES = 32 * 1024 * 1024
+_IN_FLIGHT_BYTES = 16 * 1024 * 1024
+_TURN_BYTES = 1024 * 1024  # between turns of the event loop, which sends and receives
 _REQUEST_BYTES = 16 * 1024 * 1024
-_TRANSACTION_BYTES = 128 * 1024 * 1024
+_TRANSACTION_BYTES = 512 * 1024 * 1024
 _TRANSACTION_S = 2.0
 _WAIT_MS = 250
 _PAUSE_S, _PATIENCE_S = 0.5, 120.0
@@ -69,13 +70,6 @@ class Total:
         self.records = self.size_bytes = self.transactions = 0
 
 
-class _Sent(NamedTuple):
-    name: TopicPartition
-    offsets: Sequence[int]
-    size_bytes: int
-    base_offset: asyncio.Future[int]
-
-
 class Copier:
     """Copies partitions from one cluster to another."""
 
@@ -100,8 +94,8 @@ class Copier:
 
     def _begin(self, names: Collection[TopicPartition]) -> None:
         self._positions: dict[TopicPartition, int] = dict.fromkeys(names, 0)
-        self._sent: deque[_Sent] = deque()
-        self._in_flight_bytes = 0
+        self._sent: deque[Request] = deque()
+        self._in_flight_bytes, self._bytes_to_turn = 0, _TURN_BYTES
         self._forget()
 
     def _forget(self) -> None:
@@ -249,25 +243,35 @@ class Copier:
 
     async def _send(self, batches: Sequence[tuple[TopicPartition, Draft]]) -> None:
         await self._writer.add([name for name, _ in batches])
-        futures = await self._writer.send(batches)
-        for name, draft in batches:
-            self._sent.append(_Sent(name, draft.offsets, draft.size_bytes, futures[name]))
-            self._in_flight_bytes += draft.size_bytes
-        await self._settle(_IN_FLIGHT_BYTES)
+        self._sent += await self._writer.send(batches)
+        size_bytes = sum(draft.size_bytes for _, draft in batches)
+        self._in_flight_bytes += size_bytes
+        self._bytes_to_turn -= size_bytes
+        if self._bytes_to_turn < 0:
+            self._bytes_to_turn = _TURN_BYTES
+            await asyncio.sleep(0)
+        if self._in_flight_bytes > _IN_FLIGHT_BYTES:
+            # Half at once, because a turn of the loop for each response takes longer than to send.
+            await self._settle(_IN_FLIGHT_BYTES // 2)
 
     async def _settle(self, most_bytes: int) -> None:
         """Wait for responses, until at most so much is in flight."""
         while self._sent and self._in_flight_bytes > most_bytes:
-            name, offsets, size_bytes, base_offset = self._sent.popleft()
-            base = await base_offset
-            self._in_flight_bytes -= size_bytes
-            if name == PROGRESS:
-                continue
-            runs = self._runs.setdefault(name, OffsetMap())
-            for run in runs_of(offsets, base):
-                runs.append(run)
-            self._records += len(offsets)
-            self._size_bytes += size_bytes
+            request = self._sent.popleft()
+            base_offsets = await request.base_offsets()
+            for name, draft in request.drafts:
+                self._in_flight_bytes -= draft.size_bytes
+                if name != PROGRESS:
+                    self._add(name, draft, base_offsets[name])
+
+    def _add(self, name: TopicPartition, draft: Draft, base_offset: int) -> None:
+        runs = self._runs.get(name)
+        if runs is None:
+            runs = self._runs[name] = OffsetMap()
+        for run in runs_of(draft.offsets, base_offset):
+            runs.append(run)
+        self._records += len(draft.offsets)
+        self._size_bytes += draft.size_bytes
 
     async def record(self, entries: Sequence[Entry]) -> None:
         """Add entries to the progress, in a transaction of their own."""

@@ -14,12 +14,10 @@ from typing import NamedTuple
 from barnabas.client.consumer.fetched import Chunk
 from barnabas.records.batch import (
     HEADER_BYTES,
-    NO_LEADER_EPOCH,
-    TRANSACTIONAL,
     BatchHeader,
     read_header,
+    transactional_header,
 )
-from barnabas.records.batch import sealed_header as encoded_header
 from barnabas.records.record import BatchBuilder, Record, record_size_bound, records_of
 from barnabas.types import Part
 
@@ -40,10 +38,8 @@ class Draft(NamedTuple):
 
     def seal(self, producer_id: int, producer_epoch: int, sequence: int) -> list[Part]:
         """Return the batch of a transactional producer."""
-        header = self.header._replace(
-            producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence
-        )
-        return [encoded_header(header, self.body), self.body]
+        header, body = self.header, self.body
+        return [transactional_header(header, body, producer_id, producer_epoch, sequence), body]
 
 
 def drafts_of(chunk: Chunk) -> Iterator[Draft]:
@@ -55,7 +51,7 @@ def drafts_of(chunk: Chunk) -> Iterator[Draft]:
                 yield joined.draft()
                 joined = None
             body = chunk.records[position + HEADER_BYTES : position + header.size_bytes]
-            yield Draft(_copied(header), body, range(header.base_offset, header.last_offset + 1))
+            yield Draft(header, body, range(header.base_offset, header.last_offset + 1))
             continue
         for record in records_of(chunk.records, position, header):
             if record.offset < chunk.offset:
@@ -77,17 +73,6 @@ def _is_kept_whole(header: BatchHeader, from_offset: int) -> bool:
         and header.base_offset >= from_offset
         # With as many records as offsets, there is no gap.
         and header.record_count == header.last_offset_delta + 1
-    )
-
-
-def _copied(header: BatchHeader) -> BatchHeader:
-    """Keep the codec and the times. If the batch has a delete horizon, its base timestamp is the
-    horizon, and the deltas of the records are relative to it, so the times stay right.
-    """
-    return header._replace(
-        base_offset=0,
-        partition_leader_epoch=NO_LEADER_EPOCH,
-        attributes=header.codec | TRANSACTIONAL,
     )
 
 

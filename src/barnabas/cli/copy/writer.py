@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from functools import partial
+from typing import NamedTuple
 
 from barnabas.cli.copy.fetches import leader_of
 from barnabas.cli.copy.restamp import Draft
@@ -43,6 +43,28 @@ _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-8
 _TIMEOUT_MS = 60_000
 _PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.1
 _SEQUENCES = 2**31
+
+
+class Request(NamedTuple):
+    """A Produce request that was sent."""
+
+    drafts: list[tuple[TopicPartition, Draft]]
+    answer: asyncio.Future[Message]
+
+    async def base_offsets(self) -> dict[TopicPartition, int]:
+        """Return where the batches begin. Raises Unreachable or the first batch's KafkaError."""
+        response = await self.answer
+        assert isinstance(response, ProduceResponse)
+        found: dict[TopicPartition, int] = {}
+        for topic in response.responses:
+            for each in topic.partition_responses:
+                name = TopicPartition(topic.name, each.index)
+                if each.error_code:
+                    raise broker_error(each.error_code, f"writing to {name}", each.error_message)
+                found[name] = each.base_offset
+        if any(name not in found for name, _ in self.drafts):
+            raise Unreachable("the broker did not answer for every partition")
+        return found
 
 
 class Writer:
@@ -118,23 +140,18 @@ class Writer:
                 subject = f"adding {topic.name}-{each.partition_index} to the transaction"
                 self._coordinators.check(self._id, each.partition_error_code, subject)
 
-    async def send(
-        self, drafts: Iterable[tuple[TopicPartition, Draft]]
-    ) -> dict[TopicPartition, asyncio.Future[int]]:
-        """Send one batch to each of these partitions. The futures return their base offsets."""
+    async def send(self, drafts: Iterable[tuple[TopicPartition, Draft]]) -> list[Request]:
+        """Send one batch to each of these partitions, in a request to each leader."""
         by_leader: dict[BrokerAddress, list[tuple[TopicPartition, Draft]]] = {}
         for name, draft in drafts:
             by_leader.setdefault(await leader_of(self.cluster, name), []).append((name, draft))
-        sent: dict[TopicPartition, asyncio.Future[int]] = {}
+        sent: list[Request] = []
         for node, each in by_leader.items():
             channel = await self.cluster.pool.channel(node)
             version = channel.version(PRODUCE, _HIGHEST_PRODUCE)
             answer = channel.send(PRODUCE, self._request(each), version)
-            offsets: dict[TopicPartition, asyncio.Future[int]] = {
-                name: asyncio.get_running_loop().create_future() for name, _ in each
-            }
-            answer.add_done_callback(partial(_settle, offsets))
-            sent |= offsets
+            answer.add_done_callback(_retrieve)
+            sent.append(Request(each, answer))
         return sent
 
     def _request(self, drafts: list[tuple[TopicPartition, Draft]]) -> ProduceRequest:
@@ -167,33 +184,10 @@ class Writer:
         self._partitions.clear()
 
 
-def _settle(
-    offsets: dict[TopicPartition, asyncio.Future[int]], answer: asyncio.Future[Message]
-) -> None:
-    """Complete the futures of a Produce request."""
-    error = Unreachable("the connection was closed") if answer.cancelled() else answer.exception()
-    if error is None:
-        response = answer.result()
-        assert isinstance(response, ProduceResponse)
-        for topic in response.responses:
-            for each in topic.partition_responses:
-                name = TopicPartition(topic.name, each.index)
-                future = offsets.pop(name, None)
-                if future is None or future.done():
-                    continue
-                if each.error_code:
-                    _fail(
-                        future,
-                        broker_error(each.error_code, f"writing to {name}", each.error_message),
-                    )
-                else:
-                    future.set_result(each.base_offset)
-        error = Unreachable("the broker did not answer for every partition")
-    for future in offsets.values():
-        if not future.done():
-            _fail(future, error)
+def _retrieve(answer: asyncio.Future[Message]) -> None:
+    """Prevent a message about an error that nobody has awaited.
 
-
-def _fail(future: asyncio.Future[int], error: BaseException) -> None:
-    future.set_exception(error)
-    future.exception()  # retrieved, because the caller may have stopped at an earlier error
+    The caller may have stopped at an earlier one.
+    """
+    if not answer.cancelled():
+        answer.exception()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from threading import Timer
@@ -20,6 +19,9 @@ async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
     """Return the response to a request on which the rest of the output does not depend. Return
     `otherwise` if the brokers reject the request or take longer than two seconds.
     """
+    # Imported only here, because this module is also loaded by commands without an event loop.
+    import asyncio
+
     try:
         async with asyncio.timeout(_AFTER_S):
             return await question

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.client.admin.admin import ClusterDescription, TopicDescription
-from barnabas.client.view import PartitionView
 from barnabas.counted import counted
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import ClusterDescription, TopicDescription
+    from barnabas.client.view import PartitionView
 
 NO_CONTROLLER, NO_BROKER, LEFT_OUT = "no-controller", "missing-broker", "left-out"
 OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED = "offline", "under-min-isr", "under-replicated"

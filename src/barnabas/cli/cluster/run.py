@@ -6,7 +6,6 @@ second signal kills the remaining processes.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 import sys
@@ -27,19 +26,17 @@ from barnabas.cli.cluster.processes import (
     wait_for_broker,
     wait_for_zookeeper,
 )
-from barnabas.cli.cluster.zookeeper import check_reachable
+from barnabas.cli.cluster.zookeeper import check_reachable, has_javas_files
 from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
 from barnabas.cli.server.pid_file import claim, read_pid_file, release
 from barnabas.cli.waiting import Waiting
-from barnabas.client.admin.admin import Admin
-from barnabas.client.config import of_every_client
-from barnabas.errors import BarnabasError
 from barnabas.security.own_directory import own_directory
 
 if TYPE_CHECKING:
     from barnabas.broker.security.secure_setup import SecureSetup
+    from barnabas.client.admin.admin import Admin
 
 WHO = "barnabas cluster start"
 
@@ -125,6 +122,11 @@ class _Run:
         # Start all brokers at once, so that none waits for another.
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
+        # Import the client while the processes start. `_settle` needs it when they are ready.
+        import barnabas.client.admin.admin  # noqa: F401
+
+        if keeper is not None:
+            self._await_zookeeper(keeper)  # first, because its failure would explain the brokers'
         for broker in brokers.values():
             with Waiting(f"{broker.name} to be ready"):
                 wait_for_broker(broker, lambda: self._wants_stop)
@@ -144,16 +146,22 @@ class _Run:
         sys.stdout.flush()
 
     def _start_zookeeper(self) -> Started | None:
-        """Start the cluster's own ZooKeeper, if it has one, and return it when it is ready."""
+        """Start the cluster's own ZooKeeper, if it has one, and return when brokers may start."""
         plan = self._plan
         if plan.zookeeper_connect:
             return None
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
-        with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
-            wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
-        self._close_zookeeper()
+        # Brokers take longer than our server to import their modules. They must not find the tree
+        # of a secure cluster open, though, or retry less and less often while Java's server starts.
+        if plan.is_secure or has_javas_files(plan.zookeeper_directory):
+            self._await_zookeeper(keeper)
+            self._close_zookeeper()
         return keeper
+
+    def _await_zookeeper(self, keeper: Started) -> None:
+        with Waiting(f"ZooKeeper on {self._plan.zookeeper_address}"):
+            wait_for_zookeeper(self._plan, keeper, lambda: self._wants_stop)
 
     def _close_zookeeper(self) -> None:
         """Restrict access to ZooKeeper before brokers create nodes that others could replace."""
@@ -168,6 +176,8 @@ class _Run:
         run_client(close_server(settings_from(config)), "ZooKeeper's rights")
 
     def _client_options(self) -> dict[str, Any]:
+        from barnabas.client.config import of_every_client
+
         return {} if self._setup is None else of_every_client(self._setup.client_settings())
 
     async def _settle(self) -> None:
@@ -176,6 +186,11 @@ class _Run:
         The start succeeds even if a partition stays leaderless, because its replicas may start
         later.
         """
+        import asyncio
+
+        from barnabas.client.admin.admin import Admin
+        from barnabas.errors import BarnabasError
+
         with contextlib.suppress(TimeoutError, BarnabasError):
             async with (
                 asyncio.timeout(_SETTLE_S),

@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -16,9 +16,10 @@ from barnabas.cli.log_dirs.sizes import broker_sizes
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.cli.waiting import soon
-from barnabas.client.admin.admin import Admin, ClusterDescription, TopicDescription
-from barnabas.client.admin.configs import TOPIC, ConfigResource
 from barnabas.counted import counted
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import ClusterDescription, TopicDescription
 
 _MIN_ISR = "min.insync.replicas"
 
@@ -156,6 +157,10 @@ def _show_table(state: State, leaders: Mapping[int, int], replicas: Mapping[int,
 
 
 async def _state(servers: str, *, with_sizes: bool = False) -> State:
+    # Imported only here, because `cluster start` loads this module and needs the client later.
+    from barnabas.client.admin.admin import Admin
+    from barnabas.client.admin.configs import TOPIC, ConfigResource
+
     async with Admin(servers, **client_options()) as admin:
         topics = await admin.describe_topics()
         min_isr = {}

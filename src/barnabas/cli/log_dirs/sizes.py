@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from barnabas.client.admin.admin import LogDirDescription, TopicDescription
 from barnabas.types import TopicPartition
 
-Directories = Mapping[int, Sequence[LogDirDescription]]
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import LogDirDescription, TopicDescription
+
+Directories = Mapping[int, Sequence["LogDirDescription"]]
 
 
 def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,12 @@ def test_se_6_a_cluster_is_below_the_home_directory_unless_named(
     assert f"no cluster in {tmp_path / 'barnabas-cluster'}" in asked.stderr
     helped = CliRunner().invoke(cluster, ["start", "--help"])
     assert "~/barnabas-cluster" in helped.output and "/tmp" not in helped.output
+
+
+def test_a_cluster_starts_its_processes_before_it_loads_what_it_needs_later() -> None:
+    """The client and asyncio take a tenth of a second, in which the processes can start."""
+    code = (
+        "import sys, barnabas.cli.app, barnabas.cli.cluster.command, barnabas.cli.cluster.run;"
+        "print(*{'asyncio', 'ssl', 'barnabas.client.admin.admin'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []

@@ -17,7 +17,13 @@ import click
 from barnabas._version import __version__
 from barnabas.cli.complaint import complain
 from barnabas.cli.group import CommandGroup, UnknownCommand
-from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, drop_output
+from barnabas.cli.main import (
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    drop_output,
+)
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.extras import install_line
 
@@ -67,6 +73,13 @@ _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints our e
 
 
 _MOST_SUGGESTED = 3
+_MEANT = {
+    "server status": "cluster health",
+    "cluster status": "cluster health",
+    "zookeeper status": "zkServer.sh status",
+    "zookeeper stop": "zookeeper-server-stop.sh",
+}
+"""Maps commands that users of other servers try to ours, where the name does not suggest them."""
 _CLI = "barnabas.cli."
 _EXTRAS = {
     "barnabas_pipeline.pages.": "pages",
@@ -180,7 +193,7 @@ def run(words: Sequence[str]) -> int:
         complain("barnabas", error)
         return EXIT_FAILURE
     except (KeyboardInterrupt, click.Abort):
-        return 130  # a shell's exit code for an interrupted process
+        return EXIT_INTERRUPTED
     return outcome if isinstance(outcome, int) else EXIT_OK
 
 
@@ -188,7 +201,11 @@ def _problem(error: click.UsageError) -> str:
     """Describe what is wrong with the command line, without click's hint."""
     if isinstance(error, click.NoSuchOption):
         return f"no such option: {error.option_name}"
-    return error.format_message().rstrip(".")
+    problem = error.format_message().rstrip(".")
+    # click's "'x' is not a valid integer range" describes its types, not what is wrong with 'x'.
+    for kind, noun in (("integer", "a whole number"), ("float", "a number")):
+        problem = problem.removesuffix(" range").replace(f"is not a valid {kind}", f"is not {noun}")
+    return problem
 
 
 def _suggestion(error: click.UsageError) -> str:
@@ -201,6 +218,8 @@ def _suggestion(error: click.UsageError) -> str:
         return ""
     group = error.ctx.command
     assert isinstance(group, CommandGroup)
+    if meant := _MEANT.get(f"{error.ctx.info_name} {error.name}"):
+        return f"did you mean `barnabas {meant}`?"
     own = group.list_commands(error.ctx)
     near = did_you_mean(error.name, own)
     # `barnabas top` starts like `topics`, but is too short to count as similar.
@@ -215,7 +234,10 @@ def _elsewhere(name: str) -> str:
     context = click.Context(app, info_name="barnabas")
     found = [f"barnabas {name}"] if app.get_command(context, name) is not None else []
     for group_name in app.list_commands(context):
-        group = app.get_command(context, group_name)
+        try:
+            group = app.get_command(context, group_name)
+        except ConfigError:  # the extra of this group is not installed
+            continue
         if isinstance(group, CommandGroup) and group.get_command(context, name) is not None:
             found.append(f"barnabas {group_name} {name}")
     shown = [f"`{each}`" for each in found[:_MOST_SUGGESTED]]

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 
 EXIT_OK, EXIT_FAILURE, EXIT_USAGE = 0, 1, 2
+EXIT_INTERRUPTED = 130
+"""A shell's exit code for a process that Ctrl-C has ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         drop_output()
         return EXIT_OK
+    except KeyboardInterrupt:  # while the modules of the command are loaded
+        return EXIT_INTERRUPTED
     return code
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
@@ -51,6 +53,11 @@ def test_ux_1_the_help_of_a_group_has_the_whole_first_sentence_of_each_command()
         ("create", "did you mean `barnabas topics create`? See"),
         ("topics consume", "did you mean `barnabas consume`, or `barnabas perf consume`? See"),
         ("conf", "did you mean configs? See"),
+        ("cluster status", "did you mean `barnabas cluster health`? See"),
+        ("server status", "did you mean `barnabas cluster health`? See"),
+        ("zookeeper status", "did you mean `barnabas zkServer.sh status`? See"),
+        ("zookeeper stop", "did you mean `barnabas zookeeper-server-stop.sh`? See"),
+        ("cluster start --brokers abc", "'--brokers': 'abc' is not a whole number; see"),
         ("frobnicate", "barnabas: no such command: frobnicate; see barnabas --help"),
         ("topics list --jsn", "no such option: --jsn; did you mean --json? See"),
         ("topics list --frobnicate", "no such option: --frobnicate; see"),
@@ -78,3 +85,33 @@ def test_delete_is_the_verb_of_all_groups_and_remove_means_the_same(capsys: Capt
         assert len(set(helps)) == 1
     for _, group, context in groups():
         assert not {"remove", "rm"} & set(group.list_commands(context))
+
+
+def run_after(preparation: str, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line in an interpreter that has run `preparation` first."""
+    program = f"{preparation}\nfrom barnabas.cli.main import main\nsys.exit(main({line.split()!r}))"
+    command = [sys.executable, "-c", f"import os, signal, sys\n{program}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_ux_4_an_unknown_command_needs_no_extra_to_be_reported() -> None:
+    ended = run_after("sys.modules['polars'] = None", "zookeeper frobnicate")
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        "barnabas zookeeper: no such command: frobnicate; see barnabas zookeeper --help\n"
+    )
+
+
+_INTERRUPT_IMPORT = """
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "barnabas.cli.app":
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+def test_ctrl_c_while_a_command_is_loaded_prints_no_traceback() -> None:
+    ended = run_after(_INTERRUPT_IMPORT, "topics list")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

@@ -95,6 +95,30 @@ def test_zs_3_an_ensemble_needs_javas(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     path = tmp_path / "zoo.cfg"
-    path.write_text(f"dataDir={tmp_path / 'tree'}\nserver.1=a:2888:3888\n")
+    path.write_text(f"dataDir={tmp_path / 'tree'}\nserver.1=a:2888:3888\nserver.2=b:2888:3888\n")
     _, errors = typed("zkServer.sh", "start", str(path), code=1)
     assert f"{path} sets server.1, which only Java's ZooKeeper supports" in errors
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("tickTime=soon", "{file}: tickTime: 'soon' is not a number"),
+        ("dataDir={file}", "{file}: not a directory; correct dataDir or --data-dir"),
+        ("dataDir={file}/tree", "{file}/tree: not a directory; correct dataDir or --data-dir"),
+        (
+            "clientPortAddress=192.0.2.1",
+            "192.0.2.1 is not an address of this machine: correct clientPortAddress or --host",
+        ),
+    ],
+)
+def test_ux_4_a_start_that_fails_says_where_and_what_to_do(
+    tmp_path: Path, lines: str, reason: str
+) -> None:
+    file = tmp_path / "zoo.cfg"
+    file.write_text(f"dataDir={tmp_path}/tree\nclientPort=0\n{lines.format(file=file)}\n")
+    command = [str(COMMAND), "zookeeper", "start", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert reason.format(file=file) in done.stderr and "Errno" not in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -12,6 +12,7 @@ import gc
 import logging
 import os
 import signal
+import socket
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -304,13 +305,29 @@ def run(settings: ZooKeeperSettings) -> int:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(_serve(settings))
     except (BarnabasError, OSError) as error:
-        reason = str(error)
-        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            reason = f"port {settings.port} is in use: stop the process that uses it, or use --port"
-        elif isinstance(error, OSError) and error.errno in (*_FULL, errno.EIO, errno.EROFS):
-            reason = disk_advice(settings.data_dir, error)
+        reason = _reason(error, settings) if isinstance(error, OSError) else str(error)
         sys.stderr.write(f"barnabas zookeeper: {reason}\n")
         return 1
+
+
+def _reason(error: OSError, settings: ZooKeeperSettings) -> str:
+    """Describe why the server cannot run, and what to do."""
+    if error.errno in (*_FULL, errno.EIO, errno.EROFS):
+        return disk_advice(settings.data_dir, error)
+    if error.errno == errno.EADDRINUSE:
+        return f"port {settings.port} is in use: stop the process that uses it, or use --port"
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return (
+            f"{settings.host} is not an address of this machine: correct clientPortAddress or "
+            "--host"
+        )
+    if error.errno == errno.EACCES and error.filename is None:
+        return f"port {settings.port} needs root's rights: use a port above 1023 (--port)"
+    problem = (error.strerror or str(error)).lower()
+    if isinstance(error, FileExistsError):
+        problem = "not a directory"
+    where = error.filename or settings.data_dir
+    return f"{where}: {problem}; correct dataDir or --data-dir, or the directory's owner"
 
 
 async def _serve(settings: ZooKeeperSettings) -> int:

@@ -27,20 +27,33 @@ _INERT = frozenset(
             "syncLimit",
             "preAllocSize",
             "snapCount",
-            "admin.enableServer",
         ),
-        *("admin.serverPort", "admin.serverAddress", "standaloneEnabled", "localSessionsEnabled"),
+        *("standaloneEnabled", "localSessionsEnabled"),
         *("reconfigEnabled", "electionAlg", "maxSessionTimeOut", "clientPortListenBacklog"),
-        *("localSessionsUpgradingEnabled", "jaasLoginRenew"),
+        *("localSessionsUpgradingEnabled", "jaasLoginRenew", "peerType", "leaderServes"),
+        *("syncEnabled", "cnxTimeout", "quorumListenOnAllIPs", "globalOutstandingLimit"),
     }
 )
-_INERT_PREFIXES = ("autopurge.", "metricsProvider.")
-_ENSEMBLE = ("server.", "group.", "weight.", "dynamicConfigFile")
+_UNMENTIONED_PREFIXES = ("autopurge.", "metricsProvider.")
+_INERT_PREFIXES = ("admin.", "quorum.", "fsync.", "multiAddress.")
+_SERVER = "server."
+_ENSEMBLE = ("group.", "weight.", "dynamicConfigFile")
 _TLS = ("secureClientPort", "secureClientPortAddress", "ssl.")
 _AUTH_PROVIDER = "authProvider."
 _SASL_PROVIDER = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
 _LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
 _OLD_REQUIREMENT = "requireClientAuthScheme"
+
+_KNOWN = frozenset(
+    {
+        *("tickTime", "dataDir", "clientPort", "clientPortAddress", "maxClientCnxns"),
+        *("minSessionTimeout", "maxSessionTimeout", "4lw.commands.whitelist"),
+        *("extendedTypesEnabled", "znode.container.checkIntervalMs", JAAS_CONFIG),
+        *("sasl.serverconfig", _REQUIRE_SASL, "allowSaslFailedClients"),
+        *("enforce.auth.enabled", "enforce.auth.schemes", "superUser", _SUPER_DIGEST),
+        _SUPER_PASSWORD,
+    }
+)
 
 WORDS = frozenset(
     {
@@ -130,43 +143,60 @@ def settings_from(
 
 def unsupported_key(properties: Mapping[str, str]) -> str | None:
     """Return the first setting for which only Apache ZooKeeper will do, or None."""
+    servers = [key for key in properties if key.startswith(_SERVER)]
+    # A file that names a single server describes a server on its own, for Java's, too.
+    if len(servers) > 1:
+        return servers[0]
     return next((key for key in properties if key.startswith((*_ENSEMBLE, *_TLS))), None)
 
 
 def _check_keys(properties: Mapping[str, str]) -> list[str]:
-    known = {
-        *("tickTime", "dataDir", "clientPort", "clientPortAddress", "maxClientCnxns"),
-        *("minSessionTimeout", "maxSessionTimeout", "4lw.commands.whitelist"),
-        *("extendedTypesEnabled", "znode.container.checkIntervalMs", JAAS_CONFIG),
-        *("sasl.serverconfig", _REQUIRE_SASL, "allowSaslFailedClients"),
-        *("enforce.auth.enabled", "enforce.auth.schemes", "superUser", _SUPER_DIGEST),
-        _SUPER_PASSWORD,
-    }
-    warnings = []
-    for key in properties:
-        if key.startswith(_ENSEMBLE):
-            raise ConfigError(
-                f"{key}: this server runs alone, on one machine; for an ensemble, use Apache "
-                "ZooKeeper"
-            )
+    """Return warnings about settings without effect. Raises ConfigError."""
+    if key := unsupported_key(properties):
         if key.startswith(_TLS):
             raise ConfigError(
                 f"{key}: this server has no TLS; remove the setting, or use Apache ZooKeeper"
             )
+        raise ConfigError(
+            f"{key}: this server runs alone, on one machine; for an ensemble, use Apache ZooKeeper"
+        )
+    warnings: list[str] = []
+    inert: list[str] = []
+    for key in properties:
         if key.startswith(_AUTH_PROVIDER):
             if properties[key].strip() != _SASL_PROVIDER:
                 raise ConfigError(f"{key}: the only provider that can be set is {_SASL_PROVIDER}")
-            continue
-        if key == _OLD_REQUIREMENT:
+        elif key == _OLD_REQUIREMENT:
             warnings.append(
                 f"{key} has no effect, as in ZooKeeper; use sessionRequireClientSASLAuth=true"
             )
-            continue
-        if key in known or key.startswith(_INERT_PREFIXES):
-            continue
-        effect = "has no effect here" if key in _INERT else "is unknown, and is ignored"
-        warnings.append(f"{key} {effect}")
+        elif key == "skipACL":
+            warnings.append("skipACL has no effect here: access rights are always checked")
+        elif key.startswith(_SERVER):
+            warnings.append(_about_only_server(key, properties))
+        elif key in _INERT or key.startswith(_INERT_PREFIXES):
+            inert.append(key)
+        elif key not in _KNOWN and not key.startswith(_UNMENTIONED_PREFIXES):
+            warnings.append(_about_unknown(key))
+    if inert:
+        verb = "has" if len(inert) == 1 else "have"
+        warnings.insert(0, f"{', '.join(inert)} {verb} no effect here")
     return warnings
+
+
+def _about_only_server(key: str, properties: Mapping[str, str]) -> str:
+    """Return a warning about the line of an ensemble's only server."""
+    warning = f"{key} has no effect here, because it names the only server"
+    if ";" in properties[key] and "clientPort" not in properties:
+        warning += "; set the port for clients in clientPort"
+    return warning
+
+
+def _about_unknown(key: str) -> str:
+    from barnabas.similar_names import did_you_mean  # rarely used
+
+    meant = did_you_mean(key, _KNOWN | _INERT)
+    return f"{key!r} is not a known setting and has no effect{'; ' * bool(meant)}{meant}"
 
 
 def _words(properties: Mapping[str, str]) -> frozenset[str]:
@@ -201,7 +231,8 @@ def _load_users(path: Path, section: str) -> dict[str, str]:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{JAAS_CONFIG}: cannot read {path}: {error}") from None
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigError(f"{JAAS_CONFIG}: cannot read {path}: {reason}") from None
     users: dict[str, str] = {}
     for module in parse_section(JAAS_CONFIG, text, section):
         if module.name != _LOGIN_MODULE:

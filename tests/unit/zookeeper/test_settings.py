@@ -83,3 +83,31 @@ def test_the_words_are_those_of_the_list() -> None:
     assert parsed()[0].words == {"conf", "mntr", "ruok", "srvr"}
     assert parsed(**{key: "stat, kill"})[0].words == {"stat", "srvr"}
     assert "wchc" in parsed(**{key: "*"})[0].words
+
+
+def test_zs_3_a_file_that_names_one_server_describes_a_server_on_its_own() -> None:
+    """Apache ZooKeeper's image writes such a file, and Java's server ignores its line, too."""
+    settings, (warning,) = parsed(**{"server.1": "localhost:2888:3888;2182"})
+    assert settings.port == 2181
+    assert warning == (
+        "server.1 has no effect here, because it names the only server; "
+        "set the port for clients in clientPort"
+    )
+    assert "clientPort" not in parsed(clientPort="2182", **{"server.1": "a:1:2;2182"})[1][0]
+    with pytest.raises(ConfigError, match=r"^server\.1: this server runs alone"):
+        parsed(**{"server.1": "a:2888:3888", "server.2": "b:2888:3888"})
+    for key in ("group.1", "dynamicConfigFile"):
+        with pytest.raises(ConfigError, match=f"^{key}: this server runs alone"):
+            parsed(**{key: "1:2"})
+
+
+def test_ux_4_settings_without_effect_are_listed_once_and_typing_errors_one_by_one() -> None:
+    usual = {"initLimit": "10", "syncLimit": "5", "autopurge.purgeInterval": "1"}
+    assert parsed(**usual)[1] == ["initLimit, syncLimit have no effect here"]
+    assert parsed(**{"admin.serverPort": "8080"})[1] == ["admin.serverPort has no effect here"]
+    assert parsed(tickTmie="1", this="is no setting", skipACL="yes", **usual)[1] == [
+        "initLimit, syncLimit have no effect here",
+        "'tickTmie' is not a known setting and has no effect; did you mean tickTime?",
+        "'this' is not a known setting and has no effect",
+        "skipACL has no effect here: access rights are always checked",
+    ]

@@ -17,7 +17,7 @@ ready, it prints one line:
   zookeeper ready on 127.0.0.1:2181
 
 It is a single server, so its machine must not be lost: a production cluster needs an ensemble of
-Apache ZooKeeper. An answer is sent only when its transaction is on disk.
+Apache ZooKeeper. It responds to a write only after the transaction is on disk.
 
 Options:
   --port PORT           listen on this port (clientPort; 0: any free port); default: 2181
@@ -29,9 +29,11 @@ Options:
   --help                show this text
 
 The file may set tickTime, dataDir, clientPort, clientPortAddress, maxClientCnxns,
-minSessionTimeout, maxSessionTimeout and 4lw.commands.whitelist, extendedTypesEnabled=true for nodes
-with a time to live, and what Java's server reads from system properties about logins. Options
-override the file.
+minSessionTimeout, maxSessionTimeout, 4lw.commands.whitelist, extendedTypesEnabled=true (nodes with
+a time to live), and the settings for logins that Java's server reads from system properties. A
+warning lists settings that have no effect here. Options override the file.
+
+`barnabas zkServer.sh start|status|stop zoo.cfg` runs the server in the background.
 
 Examples:
   barnabas zookeeper start
@@ -90,7 +92,9 @@ def start(words: Sequence[str]) -> int:
             properties, port=port, host=given.get("host"), data_dir=given.get("data_dir")
         )
     except ConfigError as error:
-        sys.stderr.write(f"barnabas zookeeper start: {error}\n")
+        # The errors of a setting begin with its name, and those of the file with its path.
+        where = "" if file is None or str(error).startswith(file) else f"{file}: "
+        sys.stderr.write(f"barnabas zookeeper start: {where}{error}\n")
         return 1
     for warning in warnings:
         logging.getLogger("barnabas.zookeeper").warning("%s: %s", file, warning)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.cli.server.pid_file import claim, release
+from barnabas.cli.server.pid_file import claim, read_pid_file, release
 from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -138,14 +138,37 @@ def start(words: Sequence[str]) -> int:
     first_directory = Path(config.log_directories()[0])
     if arguments.as_daemon:
         return _start_daemon(words, arguments.log_file, first_directory)
-    # Start even if this is False, because the broker's own lock decides who may use the directory.
     is_ours = claim(first_directory, config.str("listeners"))
+    # The pid file may name an unrelated process. The lock decides who may use the directory. Check
+    # it before the ports, because the broker that holds it usually has them, too.
+    if not is_ours and _is_locked(first_directory):
+        running = read_pid_file(first_directory)
+        sys.stderr.write(
+            f"barnabas: log directory {first_directory} is locked by another broker"
+            f"{'' if running is None else f', process {running.pid}'}; `barnabas server stop "
+            f"--dir {first_directory}` stops it\n"
+        )
+        return 1
     try:
         companion = _companion(arguments.test_control_port)
         return run(config, began_at_s, companion, setup, log_file=arguments.log_file)
     finally:
         if is_ours:
             release(first_directory)
+
+
+def _is_locked(directory: Path) -> bool:
+    """Return whether a broker runs on this log directory."""
+    from barnabas.storage.directory import LOCK_NAME
+    from barnabas.storage.files import OsFiles
+
+    try:
+        OsFiles().lock(directory / LOCK_NAME).release()
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # the start itself finds out what is wrong with the directory
+    return False
 
 
 def properties_of(arguments: StartArguments) -> dict[str, str]:

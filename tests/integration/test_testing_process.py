@@ -121,6 +121,26 @@ def test_tk_1_another_process_does_not_remove_it() -> None:
     directory.remove()
 
 
+@pytest.mark.parametrize("process", [False, True])
+def test_tk_1_a_forked_process_leaves_its_parents_broker_alone(process: bool) -> None:
+    """The end of its `with` block reports nothing, and stops nothing."""
+    program = f"""
+import os, sys, barnabas
+with barnabas.Broker(process={process}) as broker:
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    topic = broker.topic("t")
+    topic.send(b"a")
+    assert topic.values() == [b"a"]
+assert not broker.is_running
+"""
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_tk_1_a_cluster_in_a_process_of_its_own() -> None:
     with Cluster(2, process=True) as cluster:
         topic = cluster.topic("t", replication_factor=2)

@@ -83,6 +83,7 @@ class EmbeddedLife(BrokerHandle):
         self._life = threading.RLock()
         self._quiet = QuietLog()
         self._is_closing = False  # temporary data need not be kept
+        self._started_in: int | None = None  # the id of the process that last called `start`
         self._thread: LoopThread | None = None
         self._child: ChildProcess | None = None
         self._pause: Pause | None = None  # a pause of all brokers
@@ -98,6 +99,7 @@ class EmbeddedLife(BrokerHandle):
             # If the start fails, remove the directory that was created for it, but keep an existing
             # one.
             is_new = self._directory.path is None
+            self._started_in = os.getpid()
             try:
                 self._begin_data()
                 if self._is_process:
@@ -136,7 +138,13 @@ class EmbeddedLife(BrokerHandle):
                 self._end()
 
     def close(self) -> None:
-        """Stop, close the clients handed to callers, and remove any temporary directory."""
+        """Stop, close the clients handed to callers, and remove any temporary directory.
+
+        Do nothing in a process that was forked from the one that called `start`, so that the end of
+        a `with` block there does not affect the parent.
+        """
+        if self._started_in not in (None, os.getpid()):
+            return
         with self._life:
             self._is_closing = True
             try:

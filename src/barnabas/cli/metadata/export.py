@@ -35,7 +35,8 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
 
     FILE is created and is readable only by its owner, because the tree contains users' credentials;
     - stands for standard output. The broker or cluster may be running; a warning is printed if the
-    tree keeps changing. Nodes of other programs in the root of a ZooKeeper are left out.
+    tree keeps changing. Nodes of other programs in the root of a ZooKeeper are left out. The nodes'
+    access rights (ZooKeeper's ACLs) are not exported; `barnabas metadata secure` sets them again.
 
     \b
     Examples:

@@ -74,6 +74,8 @@ _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints our e
 
 _MOST_SUGGESTED = 3
 _MEANT = {
+    "barnabas status": "cluster health",
+    "barnabas zkCli.sh": "zookeeper-shell.sh",
     "server status": "cluster health",
     "cluster status": "cluster health",
     "zookeeper status": "zkServer.sh status",

@@ -9,11 +9,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 _UNCUT: Final = 10_000
 _ALIASES: Final = MappingProxyType({"remove": "delete", "rm": "delete"})
@@ -52,6 +54,19 @@ class CommandGroup(click.Group):
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+class ServerCommand(click.Command):
+    """Represents a command that parses its own arguments, so only its help names its options."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        options = re.findall(r"^  (-[\w-]+)", self.help or "", re.MULTILINE)
+        return [CompletionItem(each) for each in options if each.startswith(incomplete)]
+
+
+def file_names(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Let the shell complete a file or directory."""
+    return [CompletionItem(begun, type="file")]
 
 
 def command_group(**attributes: Any) -> Callable[[Callable[..., Any]], CommandGroup]:

@@ -54,6 +54,7 @@ def test_ux_1_the_help_of_a_group_has_the_whole_first_sentence_of_each_command()
         ("topics consume", "did you mean `barnabas consume`, or `barnabas perf consume`? See"),
         ("conf", "did you mean configs? See"),
         ("cluster status", "did you mean `barnabas cluster health`? See"),
+        ("zkCli.sh ls /", "did you mean `barnabas zookeeper-shell.sh`? See"),
         ("server status", "did you mean `barnabas cluster health`? See"),
         ("zookeeper status", "did you mean `barnabas zkServer.sh status`? See"),
         ("zookeeper stop", "did you mean `barnabas zookeeper-server-stop.sh`? See"),
@@ -115,3 +116,23 @@ sys.meta_path.insert(0, Interrupting())
 def test_ctrl_c_while_a_command_is_loaded_prints_no_traceback() -> None:
     ended = run_after(_INTERRUPT_IMPORT, "topics list")
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("server start --data", ["plain,--data-dir"]),
+        ("server start -d", ["plain,-daemon"]),
+        ("zookeeper start --data", ["plain,--data-dir"]),
+        ("zookeeper start zoo", ["file,zoo"]),
+    ],
+)
+def test_the_shell_completes_commands_that_parse_their_own_arguments(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, line: str, offered: list[str]
+) -> None:
+    monkeypatch.setenv("_BARNABAS_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"barnabas {line}")
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split())))
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == offered

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from barnabas.cli.complaint import complain
-from barnabas.cli.group import command_group
+from barnabas.cli.group import ServerCommand, command_group, file_names
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.server.start_command import HELP
 from barnabas.cli.server.start_command import start as start_broker
@@ -29,12 +29,13 @@ def server() -> None:
 
 
 @server.command(
+    cls=ServerCommand,
     short_help="Run a broker in this process.",
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
     help=HELP,
 )
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=file_names)
 def start(arguments: tuple[str, ...]) -> int:
     return start_broker(arguments)
 

@@ -17,7 +17,11 @@ def write_secret(path: Path, content: bytes) -> None:
 
     The file is replaced as a whole or not at all. Raises OSError.
     """
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    except OSError as error:
+        # Name the file that the caller knows instead of the temporary one.
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             # mkstemp sets the same mode, but the umask may change it.

@@ -127,8 +127,10 @@ class LogDirectory:
                 "another directory in log.dirs"
             ) from cause
         except OSError as cause:
+            is_file = isinstance(cause, FileExistsError)
+            reason = "Not a directory" if is_file else cause.strerror
             raise UnusableDirectory(
-                f"log directory {path} cannot be written: {cause.strerror}; change its owner, or "
+                f"log directory {path} cannot be written: {reason}; change its owner, or "
                 "set another directory in log.dirs"
             ) from cause
         try:

@@ -421,7 +421,7 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_is_no_log_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match="file cannot be written"):
+    with pytest.raises(ConfigError, match="file cannot be written: Not a directory"):
         open_store(tmp_path / "file")
     with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
         open_store(tmp_path / "file" / "logs")

@@ -12,10 +12,11 @@ The start of a line determines its decoder; no other is tried:
     client ident user [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referrer" "agent"
     '------------- head ---------------------------'                    'answer -'
 
-`line_front.py` reads the columns before the time, which may include a virtual host. More columns
-may follow the agent, such as times or the address in `X-Forwarded-For`, which the configuration in
-nginx's own package logs. `line_tail.py` finds the response time among them. All other columns are
-ignored, provided that the columns before them are unmistakably the usual ones.
+`line_wrapping.py` first removes what other programs have written around the line, such as syslog's
+head. `line_front.py` reads the columns before the time, which may include a virtual host. More
+columns may follow the agent, such as times or the address in `X-Forwarded-For`, which the
+configuration in nginx's own package logs. `line_tail.py` finds the response time among them. All
+other columns are ignored, provided that the columns before them are unmistakably the usual ones.
 
 Inside quotes, a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
 masked by a control character, and the line is split at its remaining quotes. No pattern has to
@@ -51,13 +52,14 @@ from barnabas_pipeline.behaviour.line_parts import (
     Fields,
     RejectedLine,
     Request,
-    clf_moment,
+    access_moment,
     given,
     request_of,
     size_of,
     status_of,
 )
 from barnabas_pipeline.behaviour.line_tail import Tail, tail_of
+from barnabas_pipeline.behaviour.line_wrapping import unwrap_line
 from barnabas_pipeline.texts import text_of
 
 _MASKED_BACKSLASH: Final = "\x01"
@@ -83,6 +85,8 @@ _PLAIN: Final = re.compile(r"(?:[-0-9A-Fa-f.:,; ]|unknown)*")
 _DURATION: Final = re.compile(r"[0-9]+\.[0-9]+")
 _LINE_BEGAN: Final = re.compile(r"\[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:")
 
+_LONGEST_TIME: Final = 64
+
 _DECODERS: Final[Sequence[tuple[Callable[[str], bool], Callable[[str], Fields]]]] = (
     (w3c_line.fits, w3c_line.decode),
     (cloud_line.fits, cloud_line.decode),
@@ -102,6 +106,9 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
         return TOO_LONG
     # Programs on Windows end lines with CR LF; the line feed has already been removed.
     text = text_of(value.rstrip(b"\r"))
+    # The head that syslog adds identifies HAProxy's lines, and their decoder reads it.
+    if text and not proxy_line.fits(text):
+        text = unwrap_line(text)
     if not text.strip(" "):
         return EMPTY
     if _CONTROL.search(text):
@@ -139,19 +146,17 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
     head, answer = pieces[0].split(" "), pieces[2].split(" ")
     if len(head) < 5 or head[-1] or "" in head[:-1] or len(answer) < 3 or answer[0]:
         return NOT_AN_ACCESS_LOG
-    stamp, zone = head[-3:-1]
-    if not (stamp.startswith("[") and zone.endswith("]")):
-        return NOT_AN_ACCESS_LOG
+    stamp, columns = _stamp(head)
     status_text, size = answer[1:3]
-    if not (status_text and size):
+    if not (stamp and status_text and size):
         return NOT_AN_ACCESS_LOG
-    before = front(head[:-3])
+    before = front(columns)
     if before is None:
         return VIRTUAL_HOST if has_host_in_front(head) else BAD_CLIENT
     tail = _tail(pieces, answer, is_combined=is_combined)
     if tail is None:
         return MORE_COLUMNS
-    moment = clf_moment(f"{stamp[1:65]} {zone.partition(']')[0]}")
+    moment = access_moment(stamp)
     if moment is None:
         return BAD_TIME
     status = status_of(status_text)
@@ -174,6 +179,15 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
         tail.response_time_us,
         _format(tail, has_host=before.virtual_host is not None, is_combined=is_combined),
     )
+
+
+def _stamp(head: list[str]) -> tuple[str, list[str]]:
+    """Return the time and the columns before it. The time is empty if there is none."""
+    for count in (1, 2):  # nginx's $time_iso8601 is a single word
+        words = head[-1 - count : -1]
+        if words[0].startswith("[") and words[-1].endswith("]"):
+            return " ".join(words)[1:-1][:_LONGEST_TIME], head[: -1 - count]
+    return "", head
 
 
 def _format(tail: Tail, *, has_host: bool, is_combined: bool) -> str:
@@ -238,6 +252,8 @@ def _is_usual_end(pieces: list[str]) -> bool:
     referrer, agent = pieces[3], pieces[5]
     if not unnamed:
         return True
+    if any(map(_PRODUCT.match, unnamed)) and not _PRODUCT.match(agent):
+        return False  # the agent seems to come later
     is_referrer = referrer in ("", "-") or _SCHEME.match(referrer) is not None
     are_plain = all(map(_PLAIN.fullmatch, unnamed))  # addresses, numbers, hyphens
     if agent in ("", "-"):

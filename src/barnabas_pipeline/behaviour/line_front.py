@@ -1,6 +1,8 @@
 """Reads the columns before the time in an access log line. Pure.
 
     client ident user                          as in the Common Log Format
+    client:port ident user                     the same with the port that a gateway adds
+    client - [client] - user                   ingress-nginx before version 0.26
     host:port client ident user                Debian's `vhost_combined`: a virtual host in front
     host client ident user                     the same without a port, if the client is an address
 
@@ -22,7 +24,11 @@ _H: Final = r"[0-9A-Fa-f]{1,4}"
 _IPV6: Final = (
     rf"(?:(?:{_H}:){{7}}{_H}"
     + "".join(rf"|(?:{_H}:){{1,{7 - n}}}(?::{_H}){{1,{n}}}" for n in range(1, 7))
-    + rf"|(?:{_H}:){{1,7}}:|:(?::{_H}){{1,7}}|::|(?:::|(?:0:){{5}})[Ff]{{4}}:{IPV4})"
+    + rf"|(?:{_H}:){{1,7}}:|:(?::{_H}){{1,7}}|::"
+    # An IPv4 address may replace the last two groups (RFC 4291, 2.2).
+    + rf"|(?:(?:{_H}:){{6}}|::(?:{_H}:){{0,5}}|(?:{_H}:){{1,5}}:"
+    + "".join(rf"|(?:{_H}:){{1,{5 - n}}}(?::{_H}){{1,{n}}}:" for n in range(1, 5))
+    + rf"){IPV4})"
     r"(?:%[A-Za-z0-9_.~-]+)?"
 )
 # These patterns avoid look-around, which Polars cannot compile.
@@ -56,14 +62,28 @@ def front(words: list[str]) -> Front | None:
     if len(words) > 3 and _has_virtual_host(words[0], words[1]):
         virtual_host = host_without_port(words[0])
         words = words[1:]
+    if len(words) > 4 and words[1:4] == ["-", f"[{words[0]}]", "-"]:
+        words = [words[0], "-", *words[4:]]
     if len(words) < 3:
         return None
     client, ident, user = words[0], words[1], words[2:]
+    if len(words) == 3:
+        client = _without_brackets_and_port(client)
     if not is_client(client) or _is_other_column(ident, hyphen=True):
         return None
     if any(map(_is_other_column, user)) if len(user) > 1 else is_address(user[0]):
         return None
     return Front(client, ident, " ".join(user), virtual_host)
+
+
+def _without_brackets_and_port(word: str) -> str:
+    """Return the address in `[address]` or `address:port`. Any other word is returned unchanged.
+
+    With a server's port, the address is more likely a server's, and the client is missing.
+    """
+    name, port = _host_and_port(word)
+    bare = name.removeprefix("[").removesuffix("]") if name.startswith("[") else name
+    return bare if is_address(bare) and port not in SERVER_PORTS else word
 
 
 def has_host_in_front(words: list[str]) -> bool:

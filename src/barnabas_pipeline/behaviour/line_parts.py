@@ -63,6 +63,10 @@ _CLF_TIME: Final = re.compile(
     r"([0-9]{2})/([A-Za-z]{3})/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2})"
     r" ([+-])([0-9]{2})([0-9]{2})"
 )
+_NEAR_CLF_TIME: Final = re.compile(
+    r"([0-9]{1,2})(/[A-Za-z]{3}/[0-9]{4}:[0-9:]{8})(?:[.,]([0-9]{1,9}))?"
+    r" (?:([+-][0-9]{2}):?([0-9]{2})|Z|UTC|GMT)"
+)
 _ISO_TIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
     r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
@@ -245,6 +249,29 @@ def clf_moment(text: str) -> tuple[int, int] | None:
     except (ValueError, OverflowError):
         return None
     return (utc - _EPOCH) // _MICROSECOND, offset_minutes
+
+
+def access_moment(text: str) -> tuple[int, int] | None:
+    """Return microseconds since the epoch and the UTC offset in minutes of a time in the Common Log
+    Format, or of a time that differs from it without being ambiguous, or None if there is none.
+
+    Such times have a day with one digit, a fraction of a second, or a colon in the offset, or are
+    in UTC, or are ISO times with a zone, such as nginx's `$time_iso8601`.
+    """
+    moment = clf_moment(text)
+    if moment is not None:
+        return moment
+    match = _NEAR_CLF_TIME.fullmatch(text)
+    if match is None:
+        try:
+            return iso_moment(text)
+        except RejectedLine:
+            return None
+    day, rest, fraction, hours, minutes = match.groups()
+    moment = clf_moment(f"{day:0>2}{rest} {hours or '+00'}{minutes or '00'}")
+    if moment is None:
+        return None
+    return moment[0] + int((fraction or "").ljust(6, "0")[:6]), moment[1]
 
 
 def checked_clf_moment(text: str) -> tuple[int, int]:

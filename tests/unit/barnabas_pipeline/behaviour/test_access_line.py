@@ -137,6 +137,22 @@ def test_a_line_becomes_fields() -> None:
         ("_:80 192.0.2.7 - -", "192.0.2.7", None),
         ("127.0.1.1:80 192.0.2.7 - -", "192.0.2.7", None),
         ("[2001:db8::1]:443 192.0.2.7 - -", "192.0.2.7", None),
+        ("[2001:db8::7] - -", "2001:db8::7", None),
+        ("[2001:db8::7]:54321 - -", "2001:db8::7", None),  # a gateway's
+        ("192.0.2.7:54321 - anna", "192.0.2.7", "anna"),
+        ("64:ff9b::192.0.2.33 - -", "64:ff9b::192.0.2.33", None),
+        ("::192.0.2.33 - -", "::192.0.2.33", None),
+        ("::ffff:0:192.0.2.33 - -", "::ffff:0:192.0.2.33", None),
+        ("1:2:3:4:5:6:192.0.2.7 - -", "1:2:3:4:5:6:192.0.2.7", None),
+        ("192.0.2.7 - [192.0.2.7] - anna", "192.0.2.7", "anna"),  # ingress-nginx before 0.26
+        ("\ufeff192.0.2.7 - -", "192.0.2.7", None),
+        ("Oct 10 13:55:36 web nginx: 192.0.2.7 - -", "192.0.2.7", None),
+        ("<190>Oct 10 13:55:36 nginx[3253]: 192.0.2.7 - -", "192.0.2.7", None),
+        ("2025-10-10T13:55:36.1+00:00 web nginx: 192.0.2.7 - anna", "192.0.2.7", "anna"),
+        ('<190>1 2025-10-10T13:55:36Z web nginx - - [a b="c"] 192.0.2.7 - -', "192.0.2.7", None),
+        ("web-1  | 192.0.2.7 - -", "192.0.2.7", None),  # Compose
+        ("2025-10-10T13:55:36Z stdout F 192.0.2.7 - -", "192.0.2.7", None),  # Kubernetes
+        ("2025-10-10T13:55:36Z stdout F web-1 | 192.0.2.7 - -", "192.0.2.7", None),
     ],
 )
 def test_sp_2_the_client_is_found_in_what_is_before_the_time(
@@ -168,9 +184,12 @@ def test_sp_2_the_client_is_found_in_what_is_before_the_time(
         ("192.0.2.7 - anna www.example.com", line_parts.BAD_CLIENT),
         ("192.0.2.7 - anna 0.012", line_parts.BAD_CLIENT),
         ("192.0.2.7 - 10.0.0.1", line_parts.BAD_CLIENT),
-        ("Oct 10 13:55:36 web nginx: 192.0.2.7 - -", line_parts.BAD_CLIENT),  # syslog
-        ("web-1 | 192.0.2.7 - -", line_parts.BAD_CLIENT),  # Compose
-        ("2025-10-10T13:55:36Z stdout F 192.0.2.7 - -", line_parts.BAD_CLIENT),  # Kubernetes
+        ("192.0.2.7:443 - -", line_parts.VIRTUAL_HOST),  # a server's port, so no client
+        ("192.0.2.7 - [192.0.2.8] - -", line_parts.BAD_CLIENT),
+        ("1:2:3:4:5:6:7:192.0.2.7 - -", line_parts.BAD_CLIENT),
+        ("::1::192.0.2.7 - -", line_parts.BAD_CLIENT),
+        ("2025-10-10T13:55:36Z stdout P 192.0.2.7 - -", line_parts.BAD_CLIENT),  # a part
+        ("Oct 10 13:55:36 web nginx: 192.0.2.7 10.0.0.1 - -", line_parts.VIRTUAL_HOST),
         ("192.0.2.7 - anna [17/May/2015:10:05:03 192.0.2.8 - -", line_parts.BAD_CLIENT),
     ],
 )
@@ -196,6 +215,8 @@ def test_sp_2_no_line_is_taken_with_a_wrong_client(front: str, reason: str) -> N
         ('"-" "http://x/" "A/1 (B)"', False),
         ('"-" "-" "A/1 (B)"', False),
         ('"www.example.com" "A/1 (B)" "http://x/"', False),
+        ('"-" "www.example.com" "A/1 (B)"', False),
+        ('"-" "A/1 (B)" "C/2"', True),
         ('"-" "A/1 (B)"x', False),
         ('"-" "A/1 (B)" "x"y', False),
         ('"-" "A/1 (B)""x"', False),
@@ -225,6 +246,56 @@ def test_a_leap_second_is_the_next_one() -> None:
     new_year_us = int(datetime(2017, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
     assert [row[0] for row in rows] == [new_year_us, new_year_us, None]
     assert rows[2][-1] == line_parts.BAD_TIME
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "[2015-05-17T10:05:03+02:00]",  # nginx's $time_iso8601
+        "[2015-05-17T08:05:03Z]",
+        "[17/May/2015:10:05:03 +02:00]",
+        "[17/May/2015:08:05:03 GMT]",
+        "[17/May/2015:10:05:03.000 +0200]",  # Apache's %{msec_frac}t
+    ],
+)
+def test_sp_2_a_time_in_a_similar_form_is_the_same_time(time: str) -> None:
+    """SP-2"""
+    first, second = both_ways(
+        [f'192.0.2.7 - - {each} "GET / HTTP/1.1" 200 5'.encode() for each in (TIME, time)],
+        [False] * 2,
+    )
+    assert first[0] == second[0] is not None and second[-1] is None
+
+
+@pytest.mark.parametrize(
+    ("time", "time_us"),
+    [
+        ("[7/May/2015:10:05:03.25 Z]", 1_430_993_103_250_000),
+        ("[17/May/2015 10:05:03]", None),  # Python's server writes no zone
+        ("[17/May/2015:10:05:03]", None),
+        ("[2015-05-17T10:05:03]", None),
+        ("[29/Feb/2015:10:05:03 +00:00]", None),
+        ("[2015-02-29T10:05:03Z]", None),
+    ],
+)
+def test_sp_2_a_time_without_a_zone_or_that_does_not_exist_is_bad(
+    time: str, time_us: int | None
+) -> None:
+    """SP-2"""
+    (found,) = both_ways([f'192.0.2.7 - - {time} "GET / HTTP/1.1" 200 5'.encode()], [False])
+    assert (found[0], found[-1]) == (time_us, None if time_us else line_parts.BAD_TIME)
+
+
+def test_sp_2_a_line_in_a_containers_json_file_is_unwrapped() -> None:
+    """SP-2: also with characters that JSON escapes, but a text cannot contain."""
+    found = []
+    for agent in ("A/1", r"\ud800", r"\u0001"):
+        inner = f'192.0.2.7 - - {TIME} \\"GET / HTTP/1.1\\" 200 5 \\"-\\" \\"{agent}\\"\\n'
+        text = f'{{"log":"{inner}","stream":"stdout","time":"2015-05-17T08:05:03.1Z"}}'
+        (row,) = both_ways([text.encode()], [False])
+        found.append((row[2], row[12], row[-1]))
+    control = (None, None, line_parts.CONTROL_CHARACTER)
+    assert found == [("192.0.2.7", "A/1", None), ("192.0.2.7", "?", None), control]
 
 
 def test_ordinary_lines_go_the_fast_way() -> None:

@@ -67,7 +67,10 @@ def parse_lines(
             "value": values,
             "is_cut": is_cut,
             "received_us": received_us,
-            "head": parts.struct.field("field_0").str.strip_chars_end("\r"),
+            # A file may begin with a byte order mark.
+            "head": parts.struct.field("field_0")
+            .str.strip_prefix("\ufeff")
+            .str.strip_chars_end("\r"),
             "more": parts.struct.field("field_1"),
         }
     ).with_row_index("row")

@@ -80,6 +80,51 @@ DAY = "2026-03-10T10:00:00"
         # ---- syslog ----
         ("<165>1 2003-10-11T22:14:15.003Z - - - - - ", "syslog", {"message": ""}),
         ("<192>Mar  1 00:00:00 h a: m", RAW, {}),
+        # Cisco's devices: counters, a mark, a year, a zone, and a host
+        *(
+            (f"<189>83: {time}: %SYS-5-CONFIG_I: x", "syslog", {"level": "INFO", "time": at})
+            for time, at in (
+                ("*Mar 10 10:00:00", f"{DAY}Z"),
+                (".Mar 10 2010 10:00:00", "2010-03-10T10:00:00Z"),
+                ("000123: Mar 10 2010 10:00:00.663", "2010-03-10T10:00:00.663Z"),
+                ("*Mar 10 10:00:00 CET", "2026-03-10T09:00:00Z"),
+                ("foo: *Mar 10 2010 10:00:00.5 UTC", "2010-03-10T10:00:00.5Z"),
+            )
+        ),
+        ("Sep 14 2016 10:07:20: %ASA-6-1: x", "syslog", {"time": "2016-09-14T10:07:20Z"}),
+        ("<166>Sep 14 2016 09:33:47 h : %ASA-6-1: x", "syslog", {"host": "h", "level": "INFO"}),
+        ("<166>Mar 10 10:00:00: %ASA-6-1: x", "syslog", {"message": "%ASA-6-1: x"}),
+        ("<189>82: 00:20:10: %SYS-5-X: x", "syslog", {"message": "82: 00:20:10: %SYS-5-X: x"}),
+        # a year, a weekday or a zone at another place
+        *(
+            (f"<13>{time} h a: m", "syslog", {"time": at, "host": "h", "component": "a"})
+            for time, at in (
+                ("Mar 10 10:00:00 2018", "2018-03-10T10:00:00Z"),
+                ("Mar 10 2018 10:00:00", "2018-03-10T10:00:00Z"),
+                ("2018 Mar 10 10:00:00", "2018-03-10T10:00:00Z"),
+                ("Sat Mar 10 10:00:00 2018", "2018-03-10T10:00:00Z"),
+                ("Mar 10 10:00:00 CET", "2026-03-10T09:00:00Z"),
+                ("Mar 10 10:00:00 +0100", "2026-03-10T09:00:00Z"),
+            )
+        ),
+        ("Mar 10 10:00:00 2018 a[1]: m", "syslog", {"component": "a", "time": f"2018{DAY[4:]}Z"}),
+        ("Sat 2018-03-10 10:00:00 CET h a[1]: m", "syslog", {"time": "2018-03-10T09:00:00Z"}),
+        ("2026-03-10 10:00:00 h a[1]: m", "syslog", {"time": f"{DAY}Z", "host": "h"}),
+        ("2026-03-10T10:00:00 h a[1]: m", "syslog", {"time": f"{DAY}Z", "host": "h"}),
+        ("<13>2026-03-10T10:00:00Z a[1]: m", "syslog", {"component": "a", "message": "m"}),
+        # tags: a level in front, no blank behind, no number, blanks, a second program
+        ("<13>Mar 10 10:00:00 h notice a[1]: m", "syslog", {"level": "INFO", "component": "a"}),
+        ("Mar 10 10:00:00 h a[1]:m", "syslog", {"component": "a", "pid": "1", "message": "m"}),
+        ("Mar 10 10:00:00 h a[main]: m", "syslog", {"component": "a", "message": "m"}),
+        ("Mar 10 10:00:00 h Microsoft Word[7]: m", "syslog", {"component": "Microsoft Word"}),
+        ("Mar 10 10:00:00 h com.b[1] (c.d[2]): m", "syslog", {"component": "com.b", "pid": "1"}),
+        ("Mar 10 10:00:00 h syslogd 1.4.1: restart.", "syslog", {"host": "h"}),
+        ("Mar 10 10:00:00 h message repeated 5 times: [ m]", "syslog", {"host": "h"}),
+        # only a priority, or no tag: the host is not guessed
+        ("<13>Mar 10 10:00:00 so what", "syslog", {"time": f"{DAY}Z", "message": "so what"}),
+        ("<6>[    0.000000] Linux", "syslog", {"level": "INFO", "message": "Linux"}),
+        ("\ufeffMar 10 10:00:00 h a: m", "syslog", {"component": "a"}),
+        ("Mar 10 10:00:00 so what", RAW, {}),
         ("Mar 10 10:00:00.123456 h a[1]: m", "syslog", {"time": f"{DAY}.123456Z", "pid": "1"}),
         ("2026-03-10T10:00:00+0100 h systemd[1]: up", "syslog", {"component": "systemd"}),
         # ---- containers ----
@@ -168,7 +213,7 @@ DAY = "2026-03-10T10:00:00"
         ("info: sshd[7]: no", RAW, {}),
         ("fail: A.B[-1]", "dotnet", {"message": "", "level": "ERROR"}),
         ("crit: A.B[0]\n      a\n\n      b", "dotnet", {"message": "a", "more": "\n      b"}),
-        ("<13>a[7]: x", RAW, {}),
+        ("<13>a[7]: x", "syslog", {"component": "a", "pid": "7", "message": "x"}),
         (
             '{"EventId":1,"LogLevel":"Critical","Category":"A","Message":"m",'
             '"Timestamp":"2026-03-10T10:00:00Z"}',

@@ -19,6 +19,7 @@ LOGINS = [f"Failed password for {user} from <ip> port <num>" for user in ("root"
     [
         ("to /10.251.39.209:50010, 1.2.3.4,5.6.7.8 x", "to <ip>, <ip> x"),
         ("block blk_-6952295868487656571 of 67108864", "block <id> of <num>"),
+        ("عدد ٧٣ 数 ７.５", "عدد <num> 数 <num>"),
         ("[instance: b9000564-fe1a-409b-b8cc-1e88b294cd1d] up", "[instance: <id>] up"),
         ('"GET /v2/54fad/servers HTTP/1.1" in 0.24', '"GET <path> HTTP/<num>" in <num>'),
         ("at 0x4ede and deadbeefdeadbeefdead", "at <hex> and <hex>"),

@@ -107,6 +107,7 @@ class RotatedLog:
         log = str(self._directory.live)
         passed_over = self._files.passed_over(log)
         self._pass_over(found, recognised.passed_over)
+        self._part_from_emptied(found, recognised)
         texts = self._texts(found, recognised.files)
         if starts_at_end and passed_over is None:
             texts = {place: self._at_end(found[place], each) for place, each in texts.items()}
@@ -151,6 +152,20 @@ class RotatedLog:
                 places = [each for each in passed_over if found[each].is_by_link == is_link]
                 self._files.pass_over(str(path), [passed_over[each] for each in places])
                 self.left += [self._directory.path(found[each]) for each in places]
+
+    def _part_from_emptied(self, found: list[Found], recognised: Recognised) -> None:
+        """Let the known files lose their inodes if these are now empty.
+
+        If a program then writes the same lines again, they are new lines. Only a copy can still
+        contain the old ones.
+        """
+        ids = {each.file_id for each in recognised.files.values()}
+        emptied = {(each.inode, each.born_ns) for each in found if each.size_bytes == 0}
+        for inode, born_ns in emptied:
+            for known in self._files.candidates(self.path, {inode}):
+                is_same = (known.inode, known.born_ns) == (inode, born_ns)
+                if is_same and known.position and known.file_id not in ids:
+                    self._files.save(known._replace(inode=0, born_ns=0))
 
     def _look(self) -> tuple[list[Found], Recognised]:
         """Return the files of the log, and the known ones among them.

@@ -63,3 +63,32 @@ def test_sp_4_a_log_truncated_between_look_and_comparison_is_not_sent_again(tmp_
         files.log = log
         again = [line.text for portion in rotated.portions() for line in portion.lines]
     assert again == [HEADER.rstrip()]
+
+
+def test_sp_4_the_same_lines_are_new_after_the_log_was_seen_empty(tmp_path: Path) -> None:
+    """SP-4: a report without times that a program writes anew; the copy of the old one is known."""
+    log, registry = tmp_path / "report.log", tmp_path / "registry.json"
+
+    def sent() -> list[bytes]:
+        with RotatedLog(log, files) as rotated:
+            texts = []
+            for portion in rotated.portions():
+                files.save(portion.progress)
+                texts += [line.text for line in portion.lines]
+            return texts
+
+    log.write_bytes(LINES)
+    files = Registry(registry)
+    assert sent() == LINES.splitlines()
+    shutil.copy(log, tmp_path / "report.log.1")
+    log.write_bytes(b"")
+    assert sent() == []
+    with log.open("ab") as program:
+        program.write(LINES)
+    assert sent() == LINES.splitlines()
+    (tmp_path / "report.log.1").unlink()
+    log.write_bytes(b"")
+    assert sent() == []
+    files = Registry(registry)
+    log.write_bytes(LINES)
+    assert sent() == LINES.splitlines()

@@ -139,6 +139,7 @@ def with_gaps(broker: Broker) -> str:
     ("words", "expected"),
     [
         ("--offset -1", "aborted1-5 aborted3 p0-4 p2-0"),
+        ("--offset -0", ""),
         ("--offset -3 --partition 0", "p0-2 p0-3 p0-4"),
         ("--offset -3 --partition 0 --partition 2", "p0-2 p0-3 p0-4 p2-0"),
         ("--offset -5 --partition 0", "p0-0 p0-1 p0-2 p0-3 p0-4"),

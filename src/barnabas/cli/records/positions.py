@@ -197,7 +197,9 @@ def beginning(
             "--offset needs --partition, because offsets belong to partitions; only -N, the last "
             "N records of each partition, does not need it"
         )
-    return int(text)
+    offset = int(text)
+    # -0 means none of the existing records; the offset 0 would mean all of them.
+    return "latest" if text.startswith("-") and not offset else offset
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -164,3 +164,51 @@ def test_pr_7_offsets_of_a_deleted_topic_fail_their_transaction(broker: barnabas
         assert await committed(broker.bootstrap_servers, "transaction") == {kept: 2}
 
     asyncio.run(asyncio.wait_for(work(), PATIENCE_S))
+
+
+@pytest.mark.parametrize("how", ["rebalance", "commit_sync", "commit_async", "close"])
+def test_co_4_no_commit_reaches_a_topic_that_was_made_again(
+    broker: barnabas.Broker, how: str
+) -> None:
+    """CO-4, CO-5: a commit names its topic, so it would skip the first records of the new one."""
+    name = f"again-{how}"
+    options = {"group_id": name, "auto_offset_reset": "earliest"}
+
+    async def read(consumer: Consumer, count: int) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        while len(found) < count:
+            found += [record.value for record in await consumer.poll(1_000)]
+        return found
+
+    def fill(word: str, count: int) -> list[bytes]:
+        values = [f"{word} {number}".encode() for number in range(count)]
+        broker.topic(name, partitions=1).send_many(values)
+        return values
+
+    async def run() -> None:
+        servers = broker.bootstrap_servers
+        fill("old", 5)
+        async with Consumer(servers, **options) as consumer:
+            consumer.subscribe([name])
+            await read(consumer, 5)
+            assert await consumer.poll(200) == []  # the next fetch waits at the broker
+            await asyncio.to_thread(broker.topic(name).delete)
+            new = await asyncio.to_thread(fill, "new", 8)
+            if how == "rebalance":
+                assert await read(consumer, 8) == new
+                return
+            if how == "commit_sync":
+                with pytest.raises(UnknownTopicOrPartition, match=f"{name}-0"):
+                    await consumer.commit_sync()
+            elif how == "commit_async":
+                done: asyncio.Queue[BaseException | None] = asyncio.Queue()
+                consumer.commit_async(when_done=lambda _, error: done.put_nowait(error))
+                assert isinstance(await done.get(), UnknownTopicOrPartition)
+            if how != "close":
+                consumer.stop_auto_commit()
+        assert await committed(servers, name) == {}
+        async with Consumer(servers, **options) as consumer:
+            consumer.subscribe([name])
+            assert await read(consumer, 8) == new
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))

@@ -20,6 +20,7 @@ from barnabas.client.consumer.committed import (
     as_offsets,
     commit_offsets,
     fetch_committed,
+    topic_ids,
     unknown_partitions,
 )
 from barnabas.client.coordinator import CoordinatorFinder
@@ -39,6 +40,9 @@ from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+_LOOK_UP_AGAIN_MS = 1_000
+"""How long the ids of topics remain known, so that frequent commits cost no further requests."""
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError | None], None]
@@ -78,6 +82,9 @@ class Commits:
         # offsets stored by auto commit
         self._committed: dict[TopicPartition, int] = {}
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
+        # the ids of topics, and when they are looked up again
+        self._looked_up: dict[str, bytes] = {}
+        self._look_up_at_ms = 0
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
         """Returns the group's metadata.
 
@@ -174,12 +181,20 @@ class Commits:
     async def _attempt(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> list[TopicPartition]:
-        """Attempt a commit, and return the partitions omitted because they do not exist."""
+        """Attempt a commit, and return the partitions omitted because they do not exist, or because
+        their topics were deleted and recreated."""
         if not offsets:
             return []
         who = self.who()
+        outdated = await self._outdated(offsets)
+        if outdated:
+            # The next poll starts in the new topic.
+            self._cluster.metadata.request_refresh()
+            offsets = {name: at for name, at in offsets.items() if name not in outdated}
         try:
-            unknown = await commit_offsets(self._coordinators, who, offsets)
+            unknown = outdated
+            if offsets:
+                unknown = outdated + await commit_offsets(self._coordinators, who, offsets)
         except (UnknownMemberId, IllegalGeneration) as error:
             self.on_refused(who, error)
             raise CommitFailed(
@@ -194,6 +209,25 @@ class Commits:
         if self.on_committed is not None and committed:
             self.on_committed(committed)
         return unknown
+
+    async def _outdated(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions whose positions refer to a topic that has been recreated.
+
+        The view may be older than the new topic, so the coordinator is asked, unless it was asked a
+        moment ago.
+        """
+        states = {each.topic_partition: each.topic_id for each in self._assignment}
+        read = {name: states[name] for name in names if states.get(name)}
+        now_ms = self._clock.monotonic_ms()
+        topics = {name.topic for name in read}
+        if topics and not (topics <= self._looked_up.keys() and now_ms < self._look_up_at_ms):
+            group_id = self._config.group_id
+            self._looked_up = await topic_ids(self._coordinators, group_id, topics)
+            self._look_up_at_ms = now_ms + _LOOK_UP_AGAIN_MS
+        # The coordinator refuses the partitions of a topic that is missing.
+        return [
+            name for name, known in read.items() if self._looked_up.get(name.topic, known) != known
+        ]
 
     # ---- automatic ----
 
@@ -252,6 +286,7 @@ class Commits:
         await self._idle()
         # This is the last chance, because revoked partitions are no longer followed.
         self.follow_topics()
+        self._looked_up = {}
         wanted = self._uncommitted_positions() if self._commits_itself else {}
         if wanted:
             timeout_ms = self._cluster.config.request_timeout_ms

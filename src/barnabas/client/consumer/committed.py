@@ -13,7 +13,12 @@ from barnabas.client import arguments
 from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import broker_error
 from barnabas.errors import KafkaError, UnknownTopicOrPartition, error_for_code
-from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_FETCH
+from barnabas.protocol.api import METADATA, OFFSET_COMMIT, OFFSET_FETCH
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitRequest,
@@ -137,6 +142,26 @@ async def commit_offsets(
     )
     response = await coordinators.call(who.group_id, OFFSET_COMMIT, request, OffsetCommitResponse)
     return take_unknown(coordinators, who.group_id, response.topics)
+
+
+async def topic_ids(
+    coordinators: CoordinatorFinder, group_id: str, topics: Iterable[str]
+) -> dict[str, bytes]:
+    """Ask a group's coordinator for the ids of topics. Topics without an id are omitted.
+
+    One attempt is made, with the errors of `commit_offsets`. Another broker might not respond, and
+    would then delay the commits of the group.
+    """
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in sorted(topics)],
+        allow_auto_topic_creation=False,
+    )
+    response = await coordinators.call(group_id, METADATA, request, MetadataResponse)
+    return {
+        topic.name or "": bytes(topic.topic_id)
+        for topic in response.topics
+        if any(topic.topic_id) and not topic.error_code
+    }
 
 
 def take_unknown(

@@ -56,6 +56,7 @@ class Group:
     ) -> None:
         self._cluster = cluster
         self._group_id = config.group_id
+        self._reset = config.auto_offset_reset
         self._assignment = assignment
         self._commits = commits
         self._on_news = on_news
@@ -370,6 +371,12 @@ class Group:
             else:
                 is_gone = view.errors.get(topic) == UnknownTopicOrPartition.code
                 now = 0 if is_gone else count
+            if not now and count and not self._membership.rejoin_reason:
+                _log.warning(
+                    "topic %r was deleted; if it is created again, reading starts at the %s offset",
+                    topic,
+                    self._reset,
+                )
             if now != count:
                 self._membership.ask_rejoin(
                     f"topic {topic!r} has {counted(now, 'partition')}, not {count}"

@@ -13,9 +13,11 @@ from barnabas.client import (
     Consumer,
     NewTopic,
     Producer,
+    ProducerRecord,
     RebalanceListener,
     TopicPartition,
 )
+from barnabas.client.errors import UnknownPartition
 from barnabas.errors import UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -210,5 +212,44 @@ def test_co_4_no_commit_reaches_a_topic_that_was_made_again(
         async with Consumer(servers, **options) as consumer:
             consumer.subscribe([name])
             assert await read(consumer, 8) == new
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+@pytest.mark.parametrize("kind", ["idempotent", "transactional"])
+def test_pr_9_records_for_a_partition_that_is_gone_fail_soon(
+    broker: barnabas.Broker, kind: str
+) -> None:
+    """PR-9: of a topic that was made again with fewer partitions; the next records arrive."""
+    name = f"fewer-{kind}"
+    options: dict[str, Any] = {"delivery_timeout_ms": 600_000}
+    if kind == "transactional":
+        options["transactional_id"] = name
+
+    async def send(producer: Producer, partition: int) -> None:
+        if kind == "idempotent":
+            await producer.send_record(ProducerRecord(name, b"x", partition=partition))
+            await producer.flush()
+            return
+        async with producer.transaction():
+            await producer.send_record(ProducerRecord(name, b"x", partition=partition))
+
+    async def run() -> None:
+        broker.topic(name, partitions=3)
+        async with Producer(broker.bootstrap_servers, **options) as producer:
+            if kind == "transactional":
+                await producer.init_transactions()
+            await send(producer, 2)
+            await asyncio.to_thread(broker.topic(name).delete)
+            await asyncio.to_thread(broker.topic, name, partitions=1)
+            delivery = None
+            with pytest.raises(UnknownPartition, match="partitions 0 to 0, not 2"):
+                if kind == "idempotent":
+                    delivery = await producer.send_record(ProducerRecord(name, b"x", partition=2))
+                    await delivery
+                else:
+                    await send(producer, 2)
+            await send(producer, 0)
+        assert len(broker.topic(name).records()) == 1
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))

@@ -395,11 +395,15 @@ class Accumulator:
 
     def fail_waiting(self, error: BarnabasError) -> int:
         """Fail every batch that is not in flight, and return the number of records."""
+        return sum(self.fail_queue(queue, error) for queue in list(self._active.values()))
+
+    def fail_queue(self, queue: PartitionQueue, error: BarnabasError) -> int:
+        """Fail the batches of a partition that are not in flight, and return the number of
+        records."""
         count = 0
-        for queue in list(self._active.values()):
-            while queue.waiting:
-                count += queue.waiting[0].record_count
-                self._drop(queue.waiting[0], error)
+        while queue.waiting:
+            count += queue.waiting[0].record_count
+            self._drop(queue.waiting[0], error)
         return count
 
     def fail_all(self, error: BarnabasError) -> None:

@@ -35,6 +35,7 @@ from barnabas.client.producer.accumulator import SEQUENCE_ERRORS, Accumulator
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.retry_log import MOMENT_MS, RetryLog
+from barnabas.client.view import unknown_partition
 from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
@@ -69,6 +70,7 @@ _log = logging.getLogger(__name__)
 _LOWEST_PRODUCE = 3  # lower versions use older record formats
 _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
 _REQUEST_OVERHEAD_BYTES = 512
+_GONE_MS = 5_000  # how long a partition must be missing before its records fail
 _LAST_S = 5.0  # time to send the remaining records when the loop ends
 _STALE_METADATA = (NotLeaderOrFollower, UnknownTopicOrPartition)
 
@@ -95,6 +97,8 @@ class Sender:
         self._connecting: dict[int, asyncio.Task[None]] = {}
         self._retries = RetryLog()  # for failures of partitions
         self._no_id = RetryLog(MOMENT_MS)
+        # since when partitions with waiting records are missing from their topics
+        self._gone: dict[TopicPartition, int] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_closing = False
         self.on_cancelled: Callable[[int], None] = lambda lost: None  # called when the loop ends
@@ -230,6 +234,8 @@ class Sender:
         metadata = self._cluster.metadata
         by_node: dict[BrokerAddress, list[PartitionQueue]] = {}
         for queue in queues:
+            if self._is_gone(queue):
+                continue
             if self._transactions is not None and not self._transactions.admits(
                 queue.topic_partition
             ):
@@ -243,6 +249,29 @@ class Sender:
             else:
                 by_node.setdefault(node, []).append(queue)
         return by_node
+
+    def _is_gone(self, queue: PartitionQueue) -> bool:
+        """Return whether the topic has no such partition any more, and fail its records after a
+        while.
+
+        The number of partitions decreases only if the topic is deleted and created again. A broker
+        that lags behind may not know a new partition for a moment, so a single response proves
+        nothing.
+        """
+        name = queue.topic_partition
+        topic = self._cluster.metadata.view.topics.get(name.topic)
+        if topic is None or name.partition in topic.partitions:
+            self._gone.pop(name, None)
+            return False
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._gone.setdefault(name, now_ms) < _GONE_MS:
+            self._cluster.metadata.request_refresh()
+            return True
+        del self._gone[name]
+        error = unknown_partition(topic, name.partition)
+        count = self._accumulator.fail_queue(queue, error)
+        _log.warning("%s not sent: %s", counted(count, "record"), error)
+        return True
 
     def _send_to(self, node: BrokerAddress, queues: Sequence[PartitionQueue]) -> bool:
         """Send one request to a broker if it is connected and another request may be in flight."""

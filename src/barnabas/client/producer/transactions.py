@@ -53,6 +53,7 @@ from barnabas.errors import (
     ProducerFenced,
     TransactionalIdAuthorizationFailed,
     UnknownProducerId,
+    UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from barnabas.protocol.api import (
@@ -309,6 +310,10 @@ class Transactions:
         for topic_answer in answer.results_by_topic_v3_and_below:
             for each in topic_answer.results_by_partition:
                 name = TopicPartition(topic_answer.name, each.partition_index)
+                if each.partition_error_code == UnknownTopicOrPartition.code:
+                    # The topic may have been created again with fewer partitions; the sender then
+                    # fails the records.
+                    self._cluster.metadata.request_refresh()
                 subject = f"adding {name} to the transaction of {self._id!r}"
                 self._coordinators.check(self._id, each.partition_error_code, subject)
         self._is_begun = True

@@ -233,8 +233,10 @@ class Sender:
     ) -> dict[BrokerAddress, list[PartitionQueue]]:
         metadata = self._cluster.metadata
         by_node: dict[BrokerAddress, list[PartitionQueue]] = {}
-        for queue in queues:
-            if self._is_gone(queue):
+        # A partition that is gone may fail the records of the others, too, so find it first.
+        there = [queue for queue in queues if not self._is_gone(queue)]
+        for queue in there:
+            if not queue.waiting:
                 continue
             if self._transactions is not None and not self._transactions.admits(
                 queue.topic_partition
@@ -271,6 +273,8 @@ class Sender:
         error = unknown_partition(topic, name.partition)
         count = self._accumulator.fail_queue(queue, error)
         _log.warning("%s not sent: %s", counted(count, "record"), error)
+        if self._transactions is not None:
+            self._transactions.on_partition_gone(error)
         return True
 
     def _send_to(self, node: BrokerAddress, queues: Sequence[PartitionQueue]) -> bool:

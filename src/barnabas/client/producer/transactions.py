@@ -267,6 +267,15 @@ class Transactions:
         elif self.state in (State.OPEN, State.COMMITTING):
             self._fail(error)
 
+    def on_partition_gone(self, error: BarnabasError) -> None:
+        """Fail the transaction and its waiting records, because one of its partitions does not
+        exist any more.
+
+        The coordinator adds all partitions or none, so the other records would wait as well.
+        """
+        self.on_refused(error)
+        self._accumulator.fail_waiting(self._error or error)
+
     async def _add(self) -> None:
         """Add partitions to the transaction until there are none left to add."""
         try:

@@ -23,12 +23,7 @@ _SEEDS_FOR_EVERY_RULE = 50
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the seeds and return the exit code: 0 if every seed held."""
     simulator = Simulator(
-        "python -m simulation",
-        run=lambda seed: run(draw(seed)),
-        shrink=shrink,
-        forget_story=lambda outcome: outcome._replace(story=""),
-        summary=summary,
-        never_met=unjudged_rules,
+        "python -m simulation", lambda seed: run(draw(seed)), shrink, summary, unjudged_rules
     )
     return run_seeds(simulator, arguments)
 

@@ -16,12 +16,7 @@ _SEEDS_FOR_EVERY_RULE = 30
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the seeds and return the exit code: 0 if every seed held."""
     simulator = Simulator(
-        "python -m simulation.keeper",
-        run=lambda seed: run(draw(seed)),
-        shrink=shrink,
-        forget_story=lambda outcome: outcome._replace(story=""),
-        summary=summary,
-        never_met=never_met,
+        "python -m simulation.keeper", lambda seed: run(draw(seed)), shrink, summary, never_met
     )
     return run_seeds(simulator, arguments)
 

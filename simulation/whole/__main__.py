@@ -29,11 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     has_keeper = _KEEPER in given
     simulator = Simulator(
         "python -m simulation.whole",
-        run=lambda seed: run(with_keeper(draw(seed)) if has_keeper else draw(seed)),
-        shrink=shrink,
-        forget_story=lambda outcome: outcome._replace(story=""),
-        summary=summary,
-        never_met=never_met,
+        lambda seed: run(with_keeper(draw(seed)) if has_keeper else draw(seed)),
+        shrink,
+        summary,
+        never_met,
     )
     return run_seeds(simulator, [each for each in given if each != _KEEPER])
 

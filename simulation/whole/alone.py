@@ -439,12 +439,7 @@ def never_met(outcomes: Sequence[Outcome]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the seeds and return the exit code: 0 if every seed held."""
     simulator = Simulator(
-        "python -m simulation.whole.alone",
-        run=lambda seed: run(draw(seed)),
-        shrink=shrink,
-        forget_story=lambda outcome: outcome._replace(story=""),
-        summary=summary,
-        never_met=never_met,
+        "python -m simulation.whole.alone", lambda seed: run(draw(seed)), shrink, summary, never_met
     )
     return run_seeds(simulator, arguments)
 

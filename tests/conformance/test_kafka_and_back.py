@@ -51,6 +51,10 @@ ABOUT_FILES = re.compile(
 # the leader before: no trouble, and no matter of files.
 LOWER_WATERMARK = "Non-monotonic update of high watermark"
 DEADLINE_S = 90.0
+# A producer snapshot has the last batch only: of two that are not acknowledged when all brokers
+# stop, the first is not known again, by whatever Kafka.
+OUR_SENDER = partial(OwnSender, in_flight=1)
+THEIR_SENDER = partial(ConfluentSender, settings={"max.in.flight": 1})
 
 
 class Clients:
@@ -179,7 +183,10 @@ def test_a_cluster_of_kafkas_changes_hands_and_back(tmp_path: Path) -> None:
     try:
         cluster.zookeeper.start()
         kafka.start()
-        with sending(our_sender, servers, 3) as ours, sending(their_sender, servers, 3) as theirs:
+        with (
+            sending(OUR_SENDER, servers, 3) as ours,
+            sending(THEIR_SENDER, servers, 3) as theirs,
+        ):
             clients = Clients(servers)
             live(clients, ours, theirs)
             for sender in (ours, theirs):
@@ -217,18 +224,6 @@ def test_a_cluster_of_kafkas_changes_hands_and_back(tmp_path: Path) -> None:
     finally:
         kafka.kill_all()
         cluster.kill_all()
-
-
-# A producer snapshot has the last batch only: of two that are not acknowledged when all brokers
-# stop, the first is not known again, by whatever Kafka.
-
-
-def our_sender(servers: str, replicas: int) -> Sender:
-    return OwnSender(servers, replicas, in_flight=1)
-
-
-def their_sender(servers: str, replicas: int) -> Sender:
-    return ConfluentSender(servers, replicas, {"max.in.flight": 1})
 
 
 def live(clients: Clients, *senders: Sender) -> None:

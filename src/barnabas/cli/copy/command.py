@@ -25,13 +25,12 @@ from barnabas.cli.copy.setup import (
     settings_notes,
     settings_of,
 )
-from barnabas.cli.copy.verify import compare
+from barnabas.cli.copy.verify import compacted_topics, compare, config_differences
 from barnabas.cli.copy.writer import Writer
 from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.cli.progress import Progress as Bar
-from barnabas.client.admin.admin import TOPIC, ConfigResource
 from barnabas.counted import counted
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -312,14 +311,18 @@ async def _verify(choice: Choice) -> int:
     async with both_sides(choice.addresses, choice.files) as sides:
         progress = await sides.target.progress_of(sides.source.cluster_id)
         plans = await _topic_plans(sides, choice, None, progress)
+        existing = [each.name for each in plans if each.exists]
+        own = await sides.target.own_configs(existing)
+        compacted = await compacted_topics(sides.source, existing)
         for each in plans:
-            lines = await _config_differences(sides, each) if each.exists else ["is not copied"]
+            exists = each.exists
+            lines = config_differences(each, own[each.name]) if exists else ["is not copied"]
             for line in lines:
                 click.echo(f"{each.name} {line}")
             differences += len(lines)
-            if not each.exists:
+            if not exists:
                 continue
-            is_compacted = await _is_compacted(sides.source, each.name)
+            is_compacted = each.name in compacted
             for name in each.partitions:
                 copied = progress.maps.get(name, OffsetMap())
                 verdict = await compare(sides, name, copied, is_compacted=is_compacted)
@@ -332,21 +335,6 @@ async def _verify(choice: Choice) -> int:
                     click.echo(f"{name} is equal: {same}, checksum {verdict.checksum}")
         differences += await _other_differences(sides, choice, progress.maps)
     return differences
-
-
-async def _config_differences(sides: Sides, plan: TopicPlan) -> list[str]:
-    own = (await sides.target.own_configs([plan.name]))[plan.name]
-    return [
-        f"differs: config {name} is {own.get(name)}, not {value}"
-        for name, value in sorted(plan.configs.items())
-        if own.get(name) != value
-    ]
-
-
-async def _is_compacted(side: Side, topic: str) -> bool:
-    resource = ConfigResource(TOPIC, topic)
-    entries = await side.admin.describe_configs(resource, ["cleanup.policy"])
-    return any("compact" in (each.value or "") for each in entries)
 
 
 async def _other_differences(sides: Sides, choice: Choice, maps: Any) -> int:

@@ -1,15 +1,17 @@
-"""Compares the records of a partition with those of its copy."""
+"""Compares the configs of topics, and the records of partitions, with those of their copies."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from barnabas.cli.copy.clusters import Sides
+from barnabas.cli.copy.clusters import Side, Sides
 from barnabas.cli.copy.fetches import Fetches
 from barnabas.cli.copy.offset_map import OffsetMap
+from barnabas.cli.copy.plan import TopicPlan
+from barnabas.client.admin.admin import TOPIC, ConfigResource
 from barnabas.types import TopicPartition
 
 _SHOWN = 60
@@ -30,6 +32,26 @@ class Verdict(NamedTuple):
     records: int
     checksum: str
     difference: str
+
+
+async def compacted_topics(side: Side, topics: Sequence[str]) -> set[str]:
+    """Return the topics whose cleanup.policy includes compact."""
+    resources = [ConfigResource(TOPIC, name) for name in topics]
+    described = await side.admin.describe_configs(resources, ["cleanup.policy"])
+    return {
+        resource.name
+        for resource, entries in described.items()
+        if any("compact" in (each.value or "") for each in entries)
+    }
+
+
+def config_differences(plan: TopicPlan, own: Mapping[str, str]) -> list[str]:
+    """Return what differs between the configs that a copy should have and its own."""
+    return [
+        f"differs: config {name} is {own.get(name)}, not {value}"
+        for name, value in sorted(plan.configs.items())
+        if own.get(name) != value
+    ]
 
 
 async def compare(

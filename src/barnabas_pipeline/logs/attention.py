@@ -6,7 +6,7 @@ page lists more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -15,7 +15,8 @@ from barnabas_formats.format import RAW
 from barnabas_pipeline.logs import phrases
 from barnabas_pipeline.logs.figures import Figures
 from barnabas_pipeline.logs.incidents import Incident
-from barnabas_pipeline.logs.logins import SSHD
+from barnabas_pipeline.logs.intrusions import Intruder
+from barnabas_pipeline.logs.logins import REPORTS, SSHD
 from barnabas_pipeline.page.attention import MOST, Concern, usual
 from barnabas_pipeline.page.words import percent
 from barnabas_pipeline.rejections import are_many, examples
@@ -46,6 +47,28 @@ class Found(NamedTuple):
     lines: Lines | None = None
 
 
+def failed_logins(figures: Figures, outcomes: Collection[str]) -> Lines | None:
+    """Describe the entries of failed logins, or return None if there are none.
+
+    `outcomes`: those that are counted as failures.
+    """
+    reports = [report for outcome, report in REPORTS.items() if outcome in outcomes]
+    ids = [row.id for row in figures.templates if any(each.search(row.text) for each in reports)]
+    return Lines(templates=ids, components=_sshd(figures)) if ids else None
+
+
+def break_in(figures: Figures, intruder: Intruder) -> Lines:
+    """Describe the entries about an address from which someone broke in."""
+    # Of a masked address, only the network occurs in the entries.
+    word = intruder.address.removesuffix("x")
+    return Lines(since=intruder.first, components=_sshd(figures), word=word)
+
+
+def _sshd(figures: Figures) -> list[str]:
+    names = [row.component for row in figures.components if row.component.startswith(SSHD)]
+    return [*dict.fromkeys(names)]
+
+
 def concerns(figures: Figures) -> list[Concern]:
     """Return what needs attention, the most urgent first."""
     return [each.concern for each in found_concerns(figures)]
@@ -73,12 +96,7 @@ def _break_ins(figures: Figures) -> Iterator[Found]:
             GUESSING,
             is_urgent=True,
         )
-        components = [row.component for row in figures.components if row.component.startswith(SSHD)]
-        # Of a masked address, only the network occurs in the entries.
-        word = each.address.removesuffix("x")
-        yield Found(
-            concern, Lines(since=each.first, components=[*dict.fromkeys(components)], word=word)
-        )
+        yield Found(concern, break_in(figures, each))
     if len(entered) > MOST:
         more = counted(len(entered) - MOST, "more address", "more addresses")
         yield Found(Concern(f"Break-ins from {more}", "", GUESSING, is_urgent=True))

@@ -8,6 +8,7 @@ outcome    accepted   a login succeeded
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import polars as pl
@@ -29,6 +30,11 @@ _SSHD: Final = (
 _PAM: Final = (
     r"^(?:\S+ )?authentication failure; .*\brhost=(?<address>\S+)(?: +user=(?<user>.*))? *$"
 )
+REPORTS: Final = {
+    FAILED: re.compile(r"^(?:message repeated \S+ times: \[ ?)?Failed \S+ for .* from \S+ port "),
+    REFUSED: re.compile(r"^(?:\S+ )?authentication failure; .*\brhost=\S"),
+}
+"""Match the templates of the messages that report a failure, by its outcome."""
 
 
 def logins(entries: pl.DataFrame) -> pl.DataFrame:

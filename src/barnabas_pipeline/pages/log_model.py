@@ -9,10 +9,11 @@ import numpy as np
 
 from barnabas.console.problem import WebProblem
 from barnabas_formats.format import RAW
+from barnabas_pipeline.logs.attention import break_in, failed_logins
 from barnabas_pipeline.logs.figures import Figures
 from barnabas_pipeline.logs.headlines import ERRORS, headlines
 from barnabas_pipeline.logs.headlines import Headline as HeadlineOfLogs
-from barnabas_pipeline.logs.logins import SSHD
+from barnabas_pipeline.logs.intrusions import failures
 from barnabas_pipeline.page.addresses import mask_addresses
 from barnabas_pipeline.pages import log_cards
 from barnabas_pipeline.pages.filters import MOST_VALUES, Filters, Period, query
@@ -20,7 +21,7 @@ from barnabas_pipeline.pages.kept_answers import KeptAnswers
 from barnabas_pipeline.pages.log_cards import Source
 from barnabas_pipeline.pages.log_columns import LogColumns, Numbers, read_columns
 from barnabas_pipeline.pages.log_figures import LogFigures, Selected
-from barnabas_pipeline.pages.log_links import concerns, period_pairs
+from barnabas_pipeline.pages.log_links import concerns, link, period_pairs
 from barnabas_pipeline.pages.log_rows import LogRows
 from barnabas_pipeline.pages.log_timeline import errors_before, span_of, timeline
 from barnabas_pipeline.pages.model import Model
@@ -139,10 +140,7 @@ class LogModel:
     def _headlines(self, source: Source, other: Source | None) -> list[Headline]:
         before = {} if other is None else _totals(other)
         totals = _totals(source)
-        components = [each or "" for each in self.columns.texts["component"].values]
-        sshd = [each for each in components if each.startswith(SSHD)][:MOST_VALUES]
         silent = [each.component for each in source.selected.figures.silences]
-        of_logins = query({"component": sshd}) or None
         rows = {
             "bursts": None,
             "silent_components": None
@@ -150,8 +148,7 @@ class LogModel:
             else query({"component": silent}) or None,
             "errors": query({"level": ERRORS}),
             "raw_entries": query({"format": RAW}),
-            "failed_logins": of_logins,
-            "break_ins": of_logins,
+            **_login_rows(source.selected),
         }
         return [
             Headline(
@@ -179,6 +176,19 @@ class LogModel:
             begin_us = filters.period.since_us
         shift_us = 0 if since_us is None else begin_us - since_us
         return {**found, "before": errors_before(self.columns, other, found, shift_us)}
+
+
+def _login_rows(selected: Selected) -> dict[str, str | None]:
+    """Return the URL parameters of the entries that the headlines of logins count, or None."""
+    figures, outcomes = selected.figures, failures(selected.logins)["outcome"].unique()
+    failed = failed_logins(figures, outcomes.to_list())
+    intruders = [each for each in figures.intruders if each.entered_as]
+    # Filters cannot express several addresses, but a concern shows each of them.
+    entered = break_in(figures, intruders[0]) if len(intruders) == 1 else None
+    return {
+        "failed_logins": None if failed is None else link(failed) or None,
+        "break_ins": None if entered is None else link(entered) or None,
+    }
 
 
 def _totals(source: Source) -> dict[str, int | None]:

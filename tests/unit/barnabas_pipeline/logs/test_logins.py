@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import polars as pl
 
 from barnabas_pipeline.logs.intrusions import LEAST_FAILURES, intruders
-from barnabas_pipeline.logs.logins import logins
+from barnabas_pipeline.logs.logins import ACCEPTED, REPORTS, logins
+from barnabas_pipeline.logs.masks import mask_variables
 
 START = datetime(2026, 3, 12, 9, tzinfo=UTC)
 
@@ -47,6 +48,23 @@ def test_sp_2_what_sshd_says() -> None:
         ("192.0.2.7", "olga", "accepted", 1),
         ("5.188.10.180", "0101", "failed", 1),
     }
+
+
+def test_templates_show_which_messages_report_a_failure() -> None:
+    messages = [
+        "Failed password for root from 183.62.140.253 port 34100 ssh2",
+        "message repeated 2 times: [ Failed password for root from 183.62.140.253 port 3 ssh2]",
+        "Failed none for invalid user  0101 from 5.188.10.180 port 4 ssh2",
+        "pam_unix(sshd:auth): authentication failure; logname= uid=0 rhost=218.188.2.4  user=x",
+        "authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=218.188.2.4 ",
+        "Accepted publickey for olga from 192.0.2.7 port 9 ssh2: RSA SHA256:x",
+        "Invalid user oracle from 187.141.143.180",
+        "Failed to start",
+    ]
+    for message in messages:
+        template = pl.select(mask_variables(pl.lit(message))).item()
+        matching = {outcome for outcome, report in REPORTS.items() if report.search(template)}
+        assert matching == set(table(message)["outcome"]) - {ACCEPTED}, template
 
 
 def test_a_name_that_pretends_to_come_from_elsewhere() -> None:

@@ -482,10 +482,14 @@ def test_headlines_link_to_their_own_entries_or_to_none(model: LogModel) -> None
     rows = {each["name"]: each["rows"] for each in answer["headlines"]}
     values = {each["name"]: each["value"] for each in answer["headlines"]}
     assert rows["bursts"] is None
-    for name in ("errors", "raw_entries"):
+    for name in ("errors", "raw_entries", "failed_logins"):
         assert rows_of(model, rows[name] or "")["matching"] == values[name]
-    for name in ("silent_components", "failed_logins"):
-        assert (rows[name] is not None) == (values[name] != 0)
+    assert (rows["silent_components"] is not None) == (values["silent_components"] != 0)
+    [intruder] = [each for each in answer["concerns"] if each["title"].startswith("Break-in")]
+    assert values["break_ins"] == 1 and rows["break_ins"] == intruder["link"]
+    assert 0 < rows_of(model, intruder["link"])["matching"] < values["failed_logins"]
+    answer = model.answer(filters_of("level=ERROR"))
+    assert {each["name"]: each["rows"] for each in answer["headlines"]}["failed_logins"] is None
 
 
 def test_what_cannot_be_searched_is_refused(model: LogModel) -> None:

@@ -153,9 +153,9 @@ def _memory_mb(name: str) -> float:
 
 
 def _bytes_of(hits: Hits) -> int:
-    columns = [hits.time_us, hits.hour, hits.visit, hits.row, hits.is_view, hits.is_error]
+    columns = [hits.time_us, hits.hour, hits.session, hits.row, hits.is_view, hits.is_error]
     columns += [each.codes for each in hits.dimensions.values()]
-    columns += [each for each in hits.visits if isinstance(each, np.ndarray)]
+    columns += [each for each in hits.sessions if isinstance(each, np.ndarray)]
     for notes in hits.notes.values():
         columns += [notes.at, *notes.columns.values()]
     return sum(each.nbytes for each in columns)
@@ -172,11 +172,11 @@ def _duckdb_ms(hits: Hits) -> dict[str, float]:
 
     database = duckdb.connect()
     database.execute("SET threads = 1")
-    columns = {"hour": hits.hour, "visit": hits.visit, "is_view": hits.is_view}
-    columns["visitor"] = hits.visits.visitors[hits.visit]
+    columns = {"hour": hits.hour, "session": hits.session, "is_view": hits.is_view}
+    columns["visitor"] = hits.sessions.visitors[hits.session]
     columns["time_us"] = hits.time_us
     for name, of in hits.dimensions.items():
-        columns[name] = of.codes[hits.visit] if of.of_visits else of.codes
+        columns[name] = of.codes[hits.session] if of.of_sessions else of.codes
     table = pa.table(columns)
     database.register("columns", table)
     database.execute("CREATE TABLE hits AS SELECT * FROM columns")
@@ -204,8 +204,8 @@ def _duckdb_ms(hits: Hits) -> dict[str, float]:
 
 def _ask(database: Any, condition: str) -> None:
     asked = [
-        "count(*), count(DISTINCT visit), count(DISTINCT visitor), count(*) FILTER (is_view)",
-        *(f"{name}, count(DISTINCT visit)" for name in _DIMENSIONS),
+        "count(*), count(DISTINCT session), count(DISTINCT visitor), count(*) FILTER (is_view)",
+        *(f"{name}, count(DISTINCT session)" for name in _DIMENSIONS),
         "page, count(*) FILTER (is_view)",
         "event, count(*)",
         "hour, count(*)",

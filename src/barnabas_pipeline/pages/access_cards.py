@@ -14,16 +14,16 @@ from barnabas_pipeline.pages.access_hits import PEOPLE, KeptLines, Known, read_l
 from barnabas_pipeline.pages.access_tables import missing_pages, response_times
 from barnabas_pipeline.pages.filters import MISSING, Filters
 from barnabas_pipeline.pages.funnel_cards import funnel_cards
-from barnabas_pipeline.pages.hit_cards import Heads, Ranking, visits_by
+from barnabas_pipeline.pages.hit_cards import Heads, Ranking, sessions_by
 from barnabas_pipeline.pages.hit_headlines import ACCESS_FIGURES, headlines
 from barnabas_pipeline.pages.hit_pages import HitPages
 from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hit_timeline import timeline
 from barnabas_pipeline.pages.hits import Array, Hits
+from barnabas_pipeline.pages.session_cards import hours_of_week, next_pages, session_lengths
 from barnabas_pipeline.pages.shapes import Cell, Column, Headline, Timeline
 from barnabas_pipeline.pages.source import Options
 from barnabas_pipeline.pages.table_rows import TableRows
-from barnabas_pipeline.pages.visit_cards import hours_of_week, next_pages, visit_lengths
 
 _ROW_COLUMNS: Final[list[Column]] = [
     {"label": "Time", "unit": "time"},
@@ -75,7 +75,7 @@ class AccessPages(HitPages):
             response_times(self.hits),
             *funnel_cards(options.funnels),
             next_pages(self.hits),
-            visit_lengths(),
+            session_lengths(),
             hours_of_week(),
         ]
 
@@ -140,7 +140,7 @@ _DEFINITIONS: Final = {
 
 def _rankings(hits: Hits) -> list[Ranking]:
     of = hits.dimensions
-    visits: Heads = [("Sessions", "count")]
+    sessions: Heads = [("Sessions", "count")]
     page = of["page"].values
     return [
         Ranking(
@@ -154,7 +154,7 @@ def _rankings(hits: Hits) -> list[Ranking]:
             "page",
         ),
         *(
-            Ranking(name, title, about, of[name].values, visits, visits_by(name, pages), name)
+            Ranking(name, title, about, of[name].values, sessions, sessions_by(name, pages), name)
             for name, title, about, pages in _OF_VISITS
             if name in of
         ),
@@ -201,7 +201,7 @@ def _hits_by(hits: Hits, name: str, title: str, about: str) -> Ranking:
 
 
 def _hits_by_who(selection: Selection) -> list[Array]:
-    return [selection.without("who").count_by_visits("who")]
+    return [selection.without("who").count_by_sessions("who")]
 
 
 def _bytes_by_page(selection: Selection) -> list[Array]:

@@ -137,7 +137,7 @@ def read_lines(
     is_view, robot = columns.in_order("is_view", order), columns.in_order("robot", order)
     hour, first_hour = hours_of(order.time_us)
     statuses = [int(each) if each.isdecimal() else 0 for each in reader.values["status"].names]
-    first = order.visits.begins[:-1]
+    first = order.sessions.begins[:-1]
     agents = _Agents(known.agents, reader.values["agent"], codes.pop("agent")[first], robot[first])
     # The host may be another one after later rows.
     values = {**reader.values, "source": reader.values["source"].copy()}
@@ -146,12 +146,12 @@ def read_lines(
         order.time_us,
         hour,
         first_hour,
-        order.visit,
+        order.session,
         columns.in_order("row", order),
         is_view,
         np.array(statuses)[codes["status"]] >= ERROR,
         {**_dimensions(codes, values, is_view, order), **agents.dimensions(mask)},
-        order.visits,
+        order.sessions,
         {"bytes": columns.in_order("bytes", order)},
         columns.notes(order),
         {"referrer": values["referrer"]},
@@ -167,20 +167,20 @@ def _dimensions(
     found = {
         "host": Coded("Host", codes["virtual_host"], values["virtual_host"]),
         "page": Coded("Page", paths, values["path"]),
-        "source": Coded("Source", pick(codes["source"], entry), values["source"], of_visits=True),
+        "source": Coded("Source", pick(codes["source"], entry), values["source"], of_sessions=True),
         "status": Coded("Status", codes["status"], values["status"]),
         "method": Coded("Method", codes["method"], values["method"]),
-        "entry": Coded("Entry page", pick(paths, entry), values["path"], of_visits=True),
-        "exit": Coded("Exit page", pick(paths, exit_), values["path"], of_visits=True),
+        "entry": Coded("Entry page", pick(paths, entry), values["path"], of_sessions=True),
+        "exit": Coded("Exit page", pick(paths, exit_), values["path"], of_sessions=True),
     }
     if "country" in codes:
-        by_visit = codes["country"][order.visits.begins[:-1]]
-        found["country"] = Coded("Country", by_visit, values["country"], of_visits=True)
+        by_session = codes["country"][order.sessions.begins[:-1]]
+        found["country"] = Coded("Country", by_session, values["country"], of_sessions=True)
     return found
 
 
 class _Agents:
-    """The user agents of visits."""
+    """The user agents of sessions."""
 
     def __init__(self, agents: pl.DataFrame, values: Values, codes: Array, robot: Array) -> None:
         names = agents.unique("agent", keep="any")
@@ -197,11 +197,11 @@ class _Agents:
         for place, (name, label) in enumerate(_LABELS.items()):
             values = Values(change=each_text(mask))
             numbers = values.encode(pa.array([each[place] for each in parsed], pa.string()))
-            found[name] = Coded(label, small(numbers[self._codes]), values, of_visits=True)
+            found[name] = Coded(label, small(numbers[self._codes]), values, of_sessions=True)
         kinds = Values()
         people, robots = kinds.number(PEOPLE), kinds.number(ROBOTS)
         who = np.where(self._robot, np.uint8(robots), np.uint8(people))
-        return {**found, "who": Coded("People or robots", who, kinds, of_visits=True)}
+        return {**found, "who": Coded("People or robots", who, kinds, of_sessions=True)}
 
 
 _PARSED: Final = ("name", "system", "device")
@@ -209,7 +209,7 @@ _LABELS: Final = {"browser": "Browser", "system": "System", "device": "Device"}
 
 
 def _name_own_site(sources: Values, host: str | None) -> None:
-    """Rename the site's own host, which is the source of visits that continue after a pause."""
+    """Rename the site's own host, which is the source of sessions that continue after a pause."""
     number = sources.numbers.get(host or "")
     if number:
         del sources.numbers[sources.names[number]]

@@ -11,7 +11,7 @@ import numpy as np
 from barnabas_pipeline.pages.event_hits import KeptEvents, read_events
 from barnabas_pipeline.pages.funnel_cards import funnel_cards
 from barnabas_pipeline.pages.goal_card import GoalCard
-from barnabas_pipeline.pages.hit_cards import Counts, Heads, Ranking, visits_by
+from barnabas_pipeline.pages.hit_cards import Counts, Heads, Ranking, sessions_by
 from barnabas_pipeline.pages.hit_headlines import (
     EVENT_DEFINITIONS,
     EVENT_FIGURES,
@@ -23,15 +23,15 @@ from barnabas_pipeline.pages.hit_selection import Selection
 from barnabas_pipeline.pages.hit_timeline import timeline
 from barnabas_pipeline.pages.hits import Array, Hits
 from barnabas_pipeline.pages.page_tables import reading, vitals
-from barnabas_pipeline.pages.shapes import Cell, Column, Headline, Timeline
-from barnabas_pipeline.pages.source import Options
-from barnabas_pipeline.pages.table_rows import TableRows
-from barnabas_pipeline.pages.visit_cards import (
+from barnabas_pipeline.pages.session_cards import (
     hours_of_week,
     next_pages,
     retention,
-    visit_lengths,
+    session_lengths,
 )
+from barnabas_pipeline.pages.shapes import Cell, Column, Headline, Timeline
+from barnabas_pipeline.pages.source import Options
+from barnabas_pipeline.pages.table_rows import TableRows
 
 _OF_VISITS: Final = (
     ("entry", "Entry pages", "Sessions by their first page."),
@@ -84,7 +84,7 @@ class EventPages(HitPages):
             reading(self.hits),
             *([GoalCard(options.goals)] if options.goals else ()),
             *funnel_cards(options.funnels),
-            visit_lengths(),
+            session_lengths(),
             retention(),
             hours_of_week(),
         ]
@@ -132,7 +132,7 @@ class EventPages(HitPages):
 def _rankings(hits: Hits) -> list[Ranking]:
     of = hits.dimensions
     views: Heads = [("Page views", "count")]
-    visits: Heads = [("Sessions", "count")]
+    sessions: Heads = [("Sessions", "count")]
     page, host, event = (of[name].values for name in ("page", "host", "event"))
     return [
         Ranking("pages", "Pages", "Page views by page.", page, views, _views_by("page"), "page"),
@@ -142,8 +142,8 @@ def _rankings(hits: Hits) -> list[Ranking]:
                 title,
                 about,
                 of[name].values,
-                visits,
-                visits_by(name, name in _NEED_PAGES),
+                sessions,
+                sessions_by(name, name in _NEED_PAGES),
                 name,
                 name in _OPTIONAL,
             )

@@ -120,12 +120,12 @@ def read_events(rows: TableRows, kept: KeptEvents | None = None) -> tuple[Hits, 
         order.time_us,
         hour,
         first_hour,
-        order.visit,
+        order.session,
         columns.in_order("row", order),
         is_view,
         codes["name"] == reader.values["name"].numbers.get(ERROR, -1),
         _dimensions(codes, reader.values, is_view, order),
-        order.visits,
+        order.sessions,
         {},
         columns.notes(order),
     )
@@ -136,16 +136,16 @@ def _dimensions(
     columns: Mapping[str, Array], values: Mapping[str, Values], is_view: Array, order: Order
 ) -> dict[str, Coded]:
     entry, exit_ = entry_and_exit(is_view, order)
-    # A visit without a page view, such as one of an app, begins with its first event.
-    begin = np.where(entry >= 0, entry, order.visits.begins[:-1])
+    # A session without a page view, such as one of an app, begins with its first event.
+    begin = np.where(entry >= 0, entry, order.sessions.begins[:-1])
 
     def at_begin(label: str, name: str) -> Coded:
-        return Coded(label, pick(columns[name], begin), values[name], of_visits=True)
+        return Coded(label, pick(columns[name], begin), values[name], of_sessions=True)
 
     def first_known(label: str, name: str) -> Coded:
         codes = columns[name]
-        places = first_of(order.visit, np.flatnonzero(codes), len(order.visits.pages))
-        return Coded(label, pick(codes, places), values[name], of_visits=True)
+        places = first_of(order.session, np.flatnonzero(codes), len(order.sessions.pages))
+        return Coded(label, pick(codes, places), values[name], of_sessions=True)
 
     return {
         "host": Coded("Host", columns["host"], values["host"]),
@@ -164,14 +164,14 @@ def _dimensions(
 
 
 def _visitor_type(order: Order) -> Coded:
-    """Return whether each visit is the first one of its visitor."""
+    """Return whether each session is the first one of its visitor."""
     values = Values()
     new, returning = values.number(NEW), values.number(RETURNING)
-    visitors = order.visits.visitors
+    visitors = order.sessions.visitors
     codes = np.full(len(visitors), returning, dtype=np.uint8)
     codes[np.diff(visitors.astype(np.int64), prepend=-1) != 0] = new
-    codes[order.visits.real :] = 0
-    return Coded("Visitor", codes, values, of_visits=True)
+    codes[order.sessions.real :] = 0
+    return Coded("Visitor", codes, values, of_sessions=True)
 
 
 def _devices(screens: pl.Series) -> pl.Series:

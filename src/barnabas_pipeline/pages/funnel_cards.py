@@ -49,7 +49,7 @@ def funnel_card(name: str, funnel: Funnel) -> Listing:
 
     about = (
         f"How many visitors reached each step within {figures_of(funnel, np.array([])).within} of"
-        " the first one, with the steps of all visits to which matching hits belong."
+        " the first one, with the steps of all sessions to which matching hits belong."
     )
     return Listing(name, funnel.title, about, "funnel", _HEADS, rows, is_whole=True)
 
@@ -70,19 +70,19 @@ def asked_funnel(options: Mapping[str, str]) -> Funnel:
 
 
 def funnel_figures(selection: Selection, funnel: Funnel) -> FunnelFigures:
-    """Return how far the visitors got, in the visits to which matching hits belong."""
+    """Return how far the visitors got, in the sessions to which matching hits belong."""
     hits = selection.hits
     on = [are_on(hits, step) for step in funnel.steps]
     is_any = np.logical_or.reduce(on)
-    of = hits.visits
+    of = hits.sessions
     if selection.mask is None:
-        is_any = is_any & (hits.visit < of.real)
+        is_any = is_any & (hits.session < of.real)
     else:
         is_wanted = np.zeros(len(of.pages), dtype=bool)
-        is_wanted[selection.visits] = True
+        is_wanted[selection.sessions] = True
         is_any = is_any & np.repeat(is_wanted, np.diff(of.begins))
     places = np.flatnonzero(is_any)
-    visitors = of.visitors[hits.visit[places]]
+    visitors = of.visitors[hits.session[places]]
     within_us = funnel.within // timedelta(microseconds=1)
     found = follow(visitors, hits.time_us[places], [each[places] for each in on], within_us)
     return figures_of(funnel, found.reached)

@@ -68,12 +68,12 @@ class GoalCard(NamedTuple):
 def goal_figures(selection: Selection, goal: Goal) -> GoalFigures:
     """Return how often people reached a goal in matching hits."""
     hits = selection.hits
-    is_on = are_on(hits, goal.step) & (hits.visit < hits.visits.real)
+    is_on = are_on(hits, goal.step) & (hits.session < hits.sessions.real)
     reached = selection.those(is_on)
     value = 0.0
     if (notes := hits.notes.get("value")) is not None:
         is_counted, is_in = is_on[notes.at], selection.among(notes)
         is_counted = is_counted if is_in is None else is_counted & is_in
         value = float(notes.columns["value"][is_counted].sum())
-    visitors = np.unique(hits.visits.visitors[hits.visit[reached]])
+    visitors = np.unique(hits.sessions.visitors[hits.session[reached]])
     return GoalFigures(len(reached), len(visitors), value)

@@ -18,9 +18,9 @@ SHOWN: Final = 10
 """The number of rows of a card on the page."""
 UNKNOWN: Final = "Unknown"
 DIRECT: Final = "direct"
-"""The source of visits that no other site and no campaign led to."""
+"""The source of sessions that no other site and no campaign led to."""
 OWN_SITE: Final = "own"
-"""The source of visits that continue after a pause."""
+"""The source of sessions that continue after a pause."""
 _LABELS: Final = {MISSING: UNKNOWN, DIRECT: DIRECT_LABEL, OWN_SITE: SAME_SITE}
 
 Look = Literal["bars", "table", "funnel", "retention", "heat", "lengths"]
@@ -101,13 +101,13 @@ class Ranking(NamedTuple):
         return _card(self, "bars", [(label, "text"), *self.columns], rows, more=more)
 
 
-def visits_by(name: str, with_pages: bool) -> Counts:
-    """Return a function that counts visits by the values of a dimension of visits."""
+def sessions_by(name: str, with_pages: bool) -> Counts:
+    """Return a function that counts sessions by the values of a dimension of sessions."""
 
     def counts(selection: Selection) -> list[Array]:
         of = selection.hits.dimensions[name]
-        visits = selection.visits_with_pages if with_pages else selection.visits
-        return [np.bincount(of.codes[visits], minlength=len(of.values))]
+        sessions = selection.sessions_with_pages if with_pages else selection.sessions
+        return [np.bincount(of.codes[sessions], minlength=len(of.values))]
 
     return counts
 

@@ -46,19 +46,19 @@ def headlines(
 
 
 def page_views(selection: Selection) -> int:
-    """Return the number of matching page views in visits."""
-    of = selection.hits.visits
+    """Return the number of matching page views in sessions."""
+    of = selection.hits.sessions
     return int(np.searchsorted(selection.views, of.begins[of.real]))
 
 
 def bounce_rate(selection: Selection) -> float | None:
-    """Return the share of visits with one page view among those with any."""
-    pages = selection.hits.visits.pages[selection.visits_with_pages]
+    """Return the share of sessions with one page view among those with any."""
+    pages = selection.hits.sessions.pages[selection.sessions_with_pages]
     return float(np.count_nonzero(pages == 1) / len(pages)) if len(pages) else None
 
 
 def median_seconds(selection: Selection) -> float | None:
-    seconds = selection.hits.visits.seconds[selection.visits]
+    seconds = selection.hits.sessions.seconds[selection.sessions]
     return float(np.median(seconds)) if len(seconds) else None
 
 
@@ -100,7 +100,7 @@ def bytes_sent(selection: Selection) -> int:
 
 OF_VISITS: Final = (
     Figure("visitors", "Visitors", "count", lambda selection: selection.visitors),
-    Figure("sessions", "Sessions", "count", lambda selection: len(selection.visits)),
+    Figure("sessions", "Sessions", "count", lambda selection: len(selection.sessions)),
 )
 OF_PAGES: Final = (
     Figure("bounce_rate", "Bounce rate", "share", bounce_rate),

@@ -1,6 +1,6 @@
-"""Selects the hits that match filters, and the visits and visitors to which they belong.
+"""Selects the hits that match filters, and the sessions and visitors to which they belong.
 
-Properties of visits are compared once for each visit, and the results are repeated for the visits'
+Properties of sessions are compared once for each session, and the results are repeated for its
 hits. Everything is computed when it is first needed, because no card needs everything.
 """
 
@@ -33,11 +33,11 @@ class Selection:
     @cached_property
     def mask(self) -> Array | None:
         """Which hits match, or None if all do."""
-        hits, found = self.hits, self._visits_wanted
-        mask = None if found is None else np.repeat(found, np.diff(hits.visits.begins))
+        hits, found = self.hits, self._sessions_wanted
+        mask = None if found is None else np.repeat(found, np.diff(hits.sessions.begins))
         for name, wanted in self.filters.values.items():
             of = hits.dimensions[name]
-            if not of.of_visits:
+            if not of.of_sessions:
                 mask = _both(mask, _is_any(of, wanted))
         since_us, until_us = self.filters.period
         if since_us is not None:
@@ -69,15 +69,15 @@ class Selection:
         return self.those(self.hits.is_view)
 
     @cached_property
-    def visits(self) -> Array:
-        """The numbers of the visits to which matching hits belong, without hits without a
+    def sessions(self) -> Array:
+        """The numbers of the sessions to which matching hits belong, without hits without a
         visitor."""
-        of, mask = self.hits.visits, self.mask
+        of, mask = self.hits.sessions, self.mask
         if mask is None:
             return np.arange(of.real)
         if not self._selects_hits:
-            assert self._visits_wanted is not None
-            return np.flatnonzero(self._visits_wanted[: of.real])
+            assert self._sessions_wanted is not None
+            return np.flatnonzero(self._sessions_wanted[: of.real])
         if not of.real:
             return np.zeros(0, dtype=np.int64)
         end = int(of.begins[of.real])
@@ -88,12 +88,12 @@ class Selection:
     @cached_property
     def visitors(self) -> int:
         """The number of visitors to whom matching hits belong."""
-        found = self.hits.visits.visitors[self.visits]
+        found = self.hits.sessions.visitors[self.sessions]
         return int(np.count_nonzero(np.diff(found))) + 1 if len(found) else 0
 
     @cached_property
-    def visits_with_pages(self) -> Array:
-        return self.visits[self.hits.visits.pages[self.visits] > 0]
+    def sessions_with_pages(self) -> Array:
+        return self.sessions[self.hits.sessions.pages[self.sessions] > 0]
 
     @cached_property
     def hours(self) -> Array:
@@ -108,29 +108,29 @@ class Selection:
         length = int(hour.max()) + 1 if len(hour) else 0
         return np.bincount(hour if places is None else hour[places], minlength=length)
 
-    def count_by_visits(self, name: str) -> Array:
-        """Return how many matching hits belong to visits with each value of a dimension."""
-        of, visits = self.hits.dimensions[name], self.hits.visits
+    def count_by_sessions(self, name: str) -> Array:
+        """Return how many matching hits belong to sessions with each value of a dimension."""
+        of, sessions = self.hits.dimensions[name], self.hits.sessions
         if self.mask is None:
-            per_visit = np.diff(visits.begins)
+            per_session = np.diff(sessions.begins)
         else:
-            per_visit = np.bincount(self.hits.visit[self.places], minlength=len(visits.pages))
-        return np.bincount(of.codes, per_visit, minlength=len(of.values)).astype(np.int64)
+            per_session = np.bincount(self.hits.session[self.places], minlength=len(sessions.pages))
+        return np.bincount(of.codes, per_session, minlength=len(of.values)).astype(np.int64)
 
     @property
     def _selects_hits(self) -> bool:
-        """Return whether a visit can have both hits that match and others."""
+        """Return whether a session can have both hits that match and others."""
         names = self.filters.values
         return self.filters.period != Period() or any(
-            not self.hits.dimensions[name].of_visits for name in names
+            not self.hits.dimensions[name].of_sessions for name in names
         )
 
     @cached_property
-    def _visits_wanted(self) -> Array | None:
+    def _sessions_wanted(self) -> Array | None:
         found = None
         for name, wanted in self.filters.values.items():
             of = self.hits.dimensions[name]
-            if of.of_visits:
+            if of.of_sessions:
                 found = _both(found, _is_any(of, wanted))
         return found
 

@@ -1,11 +1,11 @@
 """Holds the hits of a pipeline as columns of small numbers, from which all figures are computed.
 
-A hit is an event, or a line of an access log. The hits of a visit are adjacent, in order of time,
-and so are the visits of a visitor. Texts are stored once, in `Values`, and each column refers to
-them by their numbers. A property of a visit, such as its source, is stored once for each visit.
+A hit is an event, or a line of an access log. The hits of a session are adjacent, in order of time,
+and so are the sessions of a visitor. Texts are stored once, in `Values`, and each column refers to
+them by their numbers. A property of a session, such as its source, is stored once for each session.
 
-A hit without a visitor has a visit of its own, which is counted neither as a visit nor as one of a
-visitor. Such visits come last.
+A hit without a visitor has a session of its own, which is counted neither as a session nor as one
+of a visitor. Such sessions come last.
 """
 
 from __future__ import annotations
@@ -69,26 +69,26 @@ class Values:
 
 
 class Coded(NamedTuple):
-    """A dimension: the number of the value of each hit or, if `of_visits`, of each visit."""
+    """A dimension: the number of the value of each hit or, if `of_sessions`, of each session."""
 
     label: str
     codes: Array
     values: Values
-    of_visits: bool = False
+    of_sessions: bool = False
 
 
-class Visits(NamedTuple):
-    """The visits, with one number for each."""
+class Sessions(NamedTuple):
+    """The sessions, with one number for each."""
 
     begins: Array
-    """The number of the first hit of each visit and, at the end, the number of hits."""
+    """The number of the first hit of each session and, at the end, the number of hits."""
     visitors: Array
-    """The number of the visitor of each visit."""
+    """The number of the visitor of each session."""
     pages: Array
     seconds: Array
     """The whole seconds from the first hit to the last, as on the page in a file."""
     real: int
-    """The number of visits, without those of hits without a visitor."""
+    """The number of sessions, without those of hits without a visitor."""
 
 
 class Hits(NamedTuple):
@@ -98,14 +98,14 @@ class Hits(NamedTuple):
     hour: Array
     """The hour of each hit, counted from `first_hour`."""
     first_hour: int
-    visit: Array
-    """The number of the visit of each hit."""
+    session: Array
+    """The number of the session of each hit."""
     row: Array
     """The number of the row of each hit in the table."""
     is_view: Array
     is_error: Array
     dimensions: Mapping[str, Coded]
-    visits: Visits
+    sessions: Sessions
     measures: Mapping[str, Array]
     """Numbers of each hit, such as its bytes."""
     notes: Mapping[str, Notes]
@@ -126,13 +126,13 @@ class Notes(NamedTuple):
 
 
 class Order(NamedTuple):
-    """How rows of a table become hits, and visits."""
+    """How rows of a table become hits, and sessions."""
 
     rows: Array
     """The row of each hit."""
     time_us: Array
-    visit: Array
-    visits: Visits
+    session: Array
+    sessions: Sessions
 
     def places(self) -> Array:
         """Return the hit of each row."""
@@ -163,16 +163,16 @@ def order_of(
     is_new[1:] |= np.diff(time_us) >= _SILENCE_US
     begins = np.append(np.flatnonzero(is_new), count)
     lengths = np.diff(begins)
-    visit = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    session = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
     first, last = begins[:-1], begins[1:] - 1
-    visits = Visits(
+    sessions = Sessions(
         begins,
         (np.cumsum(is_other) - 1).astype(np.uint32)[first],
         small(_sums(is_view, begins)),
         (time_us[last] // 1_000_000 - time_us[first] // 1_000_000).astype(np.uint32),
         int(np.count_nonzero(~is_own[first])),
     )
-    return Order(rows, time_us, visit, visits)
+    return Order(rows, time_us, session, sessions)
 
 
 def hours_of(time_us: Array) -> tuple[Array, int]:
@@ -183,27 +183,27 @@ def hours_of(time_us: Array) -> tuple[Array, int]:
     return small(np.minimum(hours, _MOST_HOURS)), first
 
 
-def first_of(visit: Array, places: Array, visits: int) -> Array:
-    """Return the first of these hits in each visit, or -1.
+def first_of(session: Array, places: Array, sessions: int) -> Array:
+    """Return the first of these hits in each session, or -1.
 
     `places`: numbers of hits, in increasing order.
     """
-    found = np.full(visits, -1, dtype=np.int64)
-    found[visit[places[::-1]]] = places[::-1]  # the first is written last
+    found = np.full(sessions, -1, dtype=np.int64)
+    found[session[places[::-1]]] = places[::-1]  # the first is written last
     return found
 
 
-def last_of(visit: Array, places: Array, visits: int) -> Array:
-    """Return the last of these hits in each visit, or -1."""
-    found = np.full(visits, -1, dtype=np.int64)
-    found[visit[places]] = places
+def last_of(session: Array, places: Array, sessions: int) -> Array:
+    """Return the last of these hits in each session, or -1."""
+    found = np.full(sessions, -1, dtype=np.int64)
+    found[session[places]] = places
     return found
 
 
 def entry_and_exit(is_view: Array, order: Order) -> tuple[Array, Array]:
-    """Return the first and the last page view of each visit, or -1 if it has none."""
-    views, count = np.flatnonzero(is_view), len(order.visits.pages)
-    return first_of(order.visit, views, count), last_of(order.visit, views, count)
+    """Return the first and the last page view of each session, or -1 if it has none."""
+    views, count = np.flatnonzero(is_view), len(order.sessions.pages)
+    return first_of(order.session, views, count), last_of(order.session, views, count)
 
 
 def pick(codes: Array, places: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Defines the cards about visits over time: their lengths, hours and weeks, and the next pages."""
+"""Defines the cards about sessions: their lengths, their hours and weeks, and the next pages."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MONDAY: Final = date(1969, 12, 29)
 _NEXT: Final[Heads] = [("Page", "text"), ("Next page", "text"), ("Times", "count")]
 
 
-def visit_lengths() -> Listing:
-    """Return the card of the visits by length."""
+def session_lengths() -> Listing:
+    """Return the card of the sessions by length."""
 
     def rows(selection: Selection, most: int | None) -> list[Row]:
-        if not len(selection.visits):
+        if not len(selection.sessions):
             return []
-        seconds = selection.hits.visits.seconds[selection.visits]
+        seconds = selection.hits.sessions.seconds[selection.sessions]
         found = lengths(pl.DataFrame({"length_seconds": seconds}))
         return [row_of(None, name, count) for name, count in found]
 
@@ -87,8 +87,8 @@ def retention() -> Listing:
 def weekly_cohorts(selection: Selection) -> list[Cohort]:
     """Return the cohorts of the visitors of the matching hits."""
     hits = selection.hits
-    visits = hits.visits
-    end = int(visits.begins[visits.real]) if len(visits.begins) else 0
+    sessions = hits.sessions
+    end = int(sessions.begins[sessions.real]) if len(sessions.begins) else 0
     if not end:
         return []
     places = selection.places
@@ -99,7 +99,7 @@ def weekly_cohorts(selection: Selection) -> list[Cohort]:
     weeks_of_hours = (weeks_of_hours + _THURSDAY * _HOURS_A_DAY) // _HOURS_A_WEEK
     first_week = int(weeks_of_hours[0])
     week = (weeks_of_hours - first_week).astype(np.uint16)[hits.hour[places]]
-    visitor = visits.visitors[hits.visit[places]]
+    visitor = sessions.visitors[hits.session[places]]
     # Hits are ordered by visitor and time, so that each week of a visitor is one run.
     is_new = np.ones(len(places), dtype=bool)
     is_other = visitor[1:] != visitor[:-1]
@@ -123,13 +123,13 @@ def _week(number: int) -> date:
 
 
 class _Steps:
-    """The pairs of different pages that follow each other in a visit."""
+    """The pairs of different pages that follow each other in a session."""
 
     def __init__(self, hits: Hits) -> None:
         pages = hits.dimensions["page"].codes
         views = np.flatnonzero(hits.is_view)
         come, go = views[:-1], views[1:]
-        goes_on = (hits.visit[come] == hits.visit[go]) & (pages[come] != pages[go])
+        goes_on = (hits.session[come] == hits.session[go]) & (pages[come] != pages[go])
         come, go = come[goes_on], go[goes_on]
         size = len(hits.dimensions["page"].values)
         pair = pages[come].astype(np.uint64) * np.uint64(size) + pages[go]
@@ -163,5 +163,5 @@ def next_pages(hits: Hits) -> Listing:
         pairs.sort(key=lambda pair: (-pair[2], pair[:2]))
         return [row_of(pair[1], *pair) for pair in pairs[:most]]
 
-    about = "Page views that another page followed in the same visit, by both pages."
+    about = "Page views that another page followed in the same session, by both pages."
     return Listing("next_pages", "Next pages", about, "table", _NEXT, rows, "page")

@@ -30,7 +30,7 @@ Number = int | float
 DEFINITIONS: Final = {
     "visitors": ("People's different pairs of address and user agent.", "browsers.csv"),
     "sessions": (
-        "People's visits; 30 minutes without a hit end one.",
+        "People's sessions. A session ends after 30 minutes without a hit.",
         "page_views_per_session.csv",
     ),
     "page_views": (
@@ -193,11 +193,11 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
     lines = [
         (
             "people",
-            f"{_visits(humans)}, bounce rate {humans.bounce_rate:.0%}",
+            f"{_sessions(humans)}, bounce rate {humans.bounce_rate:.0%}",
         ),
         (
             "robots",
-            _visits(robots),
+            _sessions(robots),
         ),
     ]
     if reasons:
@@ -205,7 +205,7 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
     return lines
 
 
-def _visits(of: SessionFigures) -> str:
+def _sessions(of: SessionFigures) -> str:
     return (
         f"{counted(of.visitors, 'visitor')}, {counted(of.sessions, 'session')} ({of.open:,} open),"
         f" {counted(of.pages, 'page view')}"

@@ -19,7 +19,7 @@ DEAD_LETTERS: Final = "Dead letters"
 TRAFFIC: Final = "Events"
 DEFINITIONS: Final = {
     "visitors": "Different visitor ids of people. People who came back have more than one session.",
-    "sessions": "People's visits. A visit ends after 30 minutes without an event.",
+    "sessions": "People's sessions. A session ends after 30 minutes without an event.",
     "page_views": "Events named pageview in people's sessions.",
     "bounce_rate": (
         "People's sessions with one page view, as a share of sessions with at least one."
@@ -46,10 +46,10 @@ class Headline(NamedTuple):
 
 def headlines(figures: TrackingFigures) -> list[Headline]:
     """Return the headlines, in page order."""
-    return [*_of_visits(figures), *_of_events(figures)]
+    return [*_of_sessions(figures), *_of_events(figures)]
 
 
-def _of_visits(figures: TrackingFigures) -> list[Headline]:
+def _of_sessions(figures: TrackingFigures) -> list[Headline]:
     people = figures.people
     return [
         Headline(

@@ -87,14 +87,14 @@ class ClientConnection(asyncio.Protocol):
         self.client_port = name[1] if name else 0
         self.host = str(name[0]).removeprefix("::ffff:") if name else ""
         self.identities.append(("ip", self.host))
-        if not self._server.has_opened(self):
+        if not self._server.admit(self):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_finishing = True
         self._held.clear()
         self._ready.clear()
-        self._server.has_closed(self)
+        self._server.forget(self)
 
     def data_received(self, data: bytes) -> None:
         self._arrived_s = self._loop.time()

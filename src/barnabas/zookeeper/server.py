@@ -44,7 +44,7 @@ _LEAST_WAIT_S = 10.0  # for the first record of a connection
 
 
 class Machine(NamedTuple):
-    """Contains what the server uses of its machine; the simulator has another one."""
+    """Holds what the server needs from its machine. The simulator supplies its own."""
 
     clock: Clock
     disk: JournalDisk
@@ -135,7 +135,7 @@ class ZooKeeperServer:
 
     # ---- what connections call ----
 
-    def has_opened(self, connection: ClientConnection) -> bool:
+    def admit(self, connection: ClientConnection) -> bool:
         """Count a new connection, and return whether it is accepted."""
         limit = self.settings.max_connections
         self.connections[connection] = None
@@ -149,7 +149,7 @@ class ZooKeeperServer:
             return False
         return True
 
-    def has_closed(self, connection: ClientConnection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         self.connections.pop(connection, None)
         self.holding.pop(connection, None)
         self._per_host[connection.host] -= 1
@@ -219,7 +219,7 @@ class ZooKeeperServer:
         writing.add_done_callback(lambda done: self._on_written(done, zxid))
 
     def _write(self, batch: bytes, snapshot: bytes | None) -> None:
-        """Run in the thread."""
+        """Write a batch and any snapshot. This blocks, so it runs in a thread."""
         self._journal.append(batch)
         if snapshot is not None:
             self._journal.replace(snapshot)

@@ -24,7 +24,7 @@ class Session:
         self.deadline_s = 0.0
 
     def touch(self, now_s: float) -> None:
-        """Postpone the expiry, because the client was heard from."""
+        """Postpone the expiry, because the client has sent something."""
         self.deadline_s = now_s + self.timeout_ms / 1000
 
 
@@ -64,7 +64,7 @@ class Sessions:
         return session if session is not None and session.password == password else None
 
     def touch_all(self, now_s: float) -> None:
-        """Give every session its whole timeout, after a start of the server."""
+        """Give every session its whole timeout, because the server has just started."""
         for session in self.by_id.values():
             session.touch(now_s)
 

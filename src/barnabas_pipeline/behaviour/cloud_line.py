@@ -17,6 +17,7 @@ from typing import Final
 
 from barnabas_pipeline.behaviour.line_front import host_without_port
 from barnabas_pipeline.behaviour.line_parts import (
+    QUOTED,
     UNKNOWN_COLUMNS,
     Fields,
     RejectedLine,
@@ -31,13 +32,12 @@ from barnabas_pipeline.behaviour.line_parts import (
     status_of,
 )
 
-_TEXT: Final = r'"((?:[^"\\]|\\.)*)"'
 _ALB_HEAD: Final = re.compile(
     r"(?:https?|h2|grpcs?|wss?) ([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{1,9}Z) [^ ]+ "
 )
 _ALB: Final = re.compile(
     r"([^ ]+) (?:[^ ]+:[0-9]+|-) (-1|[0-9.]+) (-1|[0-9.]+) (-1|[0-9.]+)"
-    rf" ([0-9]+|-) (?:[0-9]+|-) [0-9]+ ([0-9]+) {_TEXT} {_TEXT} [^ ]+ [^ ]+(?: .*)?"
+    rf" ([0-9]+|-) (?:[0-9]+|-) [0-9]+ ([0-9]+) {QUOTED} {QUOTED} [^ ]+ [^ ]+(?: .*)?"
 )
 _S3_HEAD: Final = re.compile(
     r"(?:[0-9a-f]{64}|-) [a-z0-9][a-z0-9.-]{1,61}[a-z0-9] "
@@ -45,8 +45,8 @@ _S3_HEAD: Final = re.compile(
 )
 _S3: Final = re.compile(
     r"([^ ]+) ([^ ]+) [^ ]+ ([A-Z][A-Z0-9_.]*) [^ ]+ "
-    rf"(?:{_TEXT}|-) ([0-9]+|-) [^ ]+ ([0-9]+|-) (?:[0-9]+|-) ([0-9]+|-) (?:[0-9]+|-)"
-    rf" (?:{_TEXT}|-) (?:{_TEXT}|-)(?: [^ ]+(?: [^ ]+(?: [^ ]+(?: [^ ]+(?: [^ ]+"
+    rf"(?:{QUOTED}|-) ([0-9]+|-) [^ ]+ ([0-9]+|-) (?:[0-9]+|-) ([0-9]+|-) (?:[0-9]+|-)"
+    rf" (?:{QUOTED}|-) (?:{QUOTED}|-)(?: [^ ]+(?: [^ ]+(?: [^ ]+(?: [^ ]+(?: [^ ]+"
     r"(?: ([^ ]+) .*| [^ ]+)?)?)?)?)?)?"
 )
 

@@ -53,6 +53,9 @@ DIRECTIVE: Final = "directive"
 WITHOUT_AGENT: Final = ("common", "vhost_common", "haproxy")
 """Formats without an agent column."""
 
+QUOTED: Final = r'"((?:[^"\\]|\\.)*)"'
+"""Matches a text in quotes, in which a backslash escapes the next character."""
+
 # The rule was defined with Java's `$`, which also matches before a final line terminator.
 _END: Final = r"(?:\r\n|[\n\r\x85\u2028\u2029])?"
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*" + _END)

@@ -17,6 +17,7 @@ from typing import Final
 
 from barnabas_pipeline.behaviour.line_front import host_without_port
 from barnabas_pipeline.behaviour.line_parts import (
+    QUOTED,
     UNKNOWN_COLUMNS,
     Fields,
     RejectedLine,
@@ -30,7 +31,6 @@ from barnabas_pipeline.behaviour.line_parts import (
     status_of,
 )
 
-_TEXT: Final = r'"((?:[^"\\]|\\.)*)"'
 _ISO: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9:]{5,6})"
 _SYSLOG: Final = (
     rf"(?:<[0-9]{{1,3}}>1? ?)?(?:[A-Z][a-z]{{2}} [ 0-9][0-9] [0-9:]{{8}}|{_ISO}) (?:[^ \[\]]+ )?"
@@ -51,8 +51,8 @@ _HAPROXY: Final = re.compile(
 )
 _ENVOY_HEAD: Final = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z)\] \"")
 _ENVOY: Final = re.compile(
-    rf"{_TEXT} ([0-9]{{1,3}}) (?:-|[A-Za-z,]+) ([0-9]+) ([0-9]+) ([0-9]+|-) (?:[0-9]+|-)"
-    rf" {_TEXT} {_TEXT} {_TEXT} {_TEXT} {_TEXT}"
+    rf"{QUOTED} ([0-9]{{1,3}}) (?:-|[A-Za-z,]+) ([0-9]+) ([0-9]+) ([0-9]+|-) (?:[0-9]+|-)"
+    rf" {QUOTED} {QUOTED} {QUOTED} {QUOTED} {QUOTED}"
 )
 
 

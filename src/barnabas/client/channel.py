@@ -117,6 +117,11 @@ class BrokerAddress(NamedTuple):
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def title(self) -> str:
+        """The address and, if it is known, the broker's id, for messages."""
+        return f"{self} (broker {self.node_id})" if self.node_id >= 0 else str(self)
+
 
 class _Pending(NamedTuple):
     api: Api
@@ -174,9 +179,9 @@ class Channel:
                     self._make_connection, self.node.host, self.node.port, tls
                 )
         except TimeoutError:
-            raise ConnectionLost(f"{self.node}: no connection within {setup_ms} ms") from None
+            raise ConnectionLost(f"{self.node.title}: no connection within {setup_ms} ms") from None
         except (OSError, UnicodeError) as error:  # UnicodeError: the host name is invalid
-            raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
+            raise ConnectionLost(f"{self.node.title}: {_reason(error)}") from error
         try:
             await self._shake_hands()
             # Authentication follows ApiVersions, which a broker answers before authentication
@@ -366,7 +371,7 @@ class Channel:
         reason = _reason(error) if error is not None else "the broker closed the connection"
         if error is None:
             reason += self._other_protocol()
-        self._end(ConnectionLost(f"{self.node}: {reason}"))
+        self._end(ConnectionLost(f"{self.node.title}: {reason}"))
 
     def _other_protocol(self) -> str:
         """Suggest the security protocol that the broker's port may be using instead."""
@@ -426,7 +431,7 @@ class Channel:
         # may follow a join that waits for minutes.
         first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
         if first.deadline_ms <= now_ms:
-            self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))
+            self._end(NoAnswer(f"{self.node.title} did not answer {first.api.name} in time"))
         else:
             self._watch(first.deadline_ms)
 

@@ -20,13 +20,16 @@ from tests.kit.processes.ready_brokers import wait_for_members
 
 _START_SECONDS = 180.0
 _READY = "started (kafka.server.KafkaServer)"
-JAVA_OPTIONS = (
+_JAVA_OPTIONS = (
     # What kafka-server-start.sh sets, collector included.
     *("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
     "-Djava.awt.headless=true",
 )
 _ONE_GIGABYTE = ("-Xms1g", "-Xmx1g")
+_600_MEGABYTES = ("-Xms600m", "-Xmx600m")
+KAFKA_JVM = (*_JAVA_OPTIONS, *_600_MEGABYTES)
+"""Of a broker in a cluster."""
 
 
 class Broker(NamedTuple):
@@ -105,7 +108,7 @@ def kafka_cluster(
 
     min.insync.replicas is 2 unless the settings say otherwise.
     """
-    with _kafkas(directory, count, ("-Xms600m", "-Xmx600m"), settings) as (servers, pids):
+    with _kafkas(directory, count, _600_MEGABYTES, settings) as (servers, pids):
         yield Broker("Kafka", servers, pids[0], (), count, tuple(pids[1:]))
 
 
@@ -154,7 +157,7 @@ def _kafkas(
                 settings["listeners"] = f"{settings['listeners']},{second_listener}"
             path = directory / f"server-{broker_id}.properties"
             path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-            command = [*run, *JAVA_OPTIONS, *heap, "kafka.Kafka", str(path)]
+            command = [*run, *_JAVA_OPTIONS, *heap, "kafka.Kafka", str(path)]
             log = directory / f"kafka-{broker_id}.log"
             processes.append((stack.enter_context(_process(command, log)), log))
             servers.append(f"127.0.0.1:{port}")

@@ -2,11 +2,13 @@
 
     python -m benchmarks.migrate [--partitions N] [--json FILE]
 
-Three real Kafka 3.9.1 on one ZooKeeper, replication factor 3, min.insync.replicas 2, an idempotent
-producer of librdkafka that writes a fixed number of records a second to the partitions in turn.
+Three real Kafka 3.9.1 with the JVM options of their start script, on one ZooKeeper, replication
+factor 3, min.insync.replicas 2, and an idempotent producer of librdkafka that writes a fixed number
+of records a second to the partitions in turn.
 The step runs as a process of its own; this program is the operator that stops and starts the broker
 when it is asked to. So the time of the two programs' stop and start is known apart from the rest,
-which is split where the command prints a line.
+which is split where the command prints a line. Before that, one of them is restarted as a Kafka, so
+that the step can be compared with a usual restart.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from barnabas.client import NewTopic, SyncAdmin
+from benchmarks.brokers import KAFKA_JVM
 from benchmarks.figures import Figure, parser_of, show
 from tests.kit.processes.broker_process import COMMAND
-from tests.kit.processes.mixed_cluster import MixedCluster, mixed_cluster
+from tests.kit.processes.cluster_load import controller_of
+from tests.kit.processes.mixed_cluster import Kind, MixedCluster, mixed_cluster, restore_leaders
 from tests.kit.waiting import wait_until
 
 PARTITIONS = 1_000
@@ -52,8 +56,8 @@ def measure(partitions: int) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as name:
         directory = Path(name)
         options = ("min.insync.replicas=2", "auto.create.topics.enable=false")
-        kinds = {1: "kafka", 2: "kafka", 3: "kafka"}
-        with mixed_cluster(directory, kinds, *options) as cluster:  # type: ignore[arg-type]
+        kinds: dict[int, Kind] = {1: "kafka", 2: "kafka", 3: "kafka"}
+        with mixed_cluster(directory, kinds, *options, jvm=KAFKA_JVM) as cluster:
             _create(cluster, partitions)
             _fill(cluster.bootstrap_servers, partitions)
             load = _Load(cluster.bootstrap_servers, partitions)
@@ -61,22 +65,32 @@ def measure(partitions: int) -> list[Figure]:
                 wait_until(lambda: len(load.waits) > _PER_SECOND, _PATIENCE_SECONDS)
                 started = time.perf_counter()
                 wait_until(lambda: len(load.waits) > _BEFORE, _PATIENCE_SECONDS)
+                restarted = time.perf_counter()
+                _restart_one(cluster)
                 began = time.perf_counter()
                 lines = _step(cluster, directory)
                 ended = time.perf_counter()
             finally:
                 load.stop()
-            asked = next(each for each in lines if each.operator_s)
-            stopped = (asked.at, asked.at + asked.operator_s)
+            stopped = next(each.at + each.operator_s for each in lines if each.operator_s)
             return [
                 *_figures(lines, began, ended),
                 # A producer that was too slow before says nothing about the step.
-                *_waits("before the step", load.between(started, began)),
+                *_waits("before", load.between(started, restarted)),
+                *_waits("while a Kafka is restarted", load.between(restarted, began)),
                 *_waits("during the step", load.between(began, ended), goal=1.0),
                 # The controlled shutdown is Kafka's own work, with or without this command.
-                *_waits("while the broker stops", load.between(*stopped)),
-                *_waits("after the stop", load.between(stopped[1], ended)),
+                *_waits("after Kafka's stop", load.between(stopped, ended)),
             ]
+
+
+def _restart_one(cluster: MixedCluster) -> None:
+    """Replaces a Kafka by itself, which is what operators are used to, and restores its leaders."""
+    kafka = next(each for each in cluster.of_kind("kafka") if each != controller_of(cluster.ours))
+    cluster.stop_one(kafka)
+    cluster.start_one(kafka, "kafka")
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
+        restore_leaders(admin)
 
 
 class _Line(NamedTuple):

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import client_work
-from benchmarks.brokers import JAVA_OPTIONS
+from benchmarks.brokers import KAFKA_JVM
 from benchmarks.client_work import Load
 from benchmarks.figures import Figure, parser_of, show
 from benchmarks.workloads import LARGE, SMALL
@@ -32,7 +32,6 @@ LOADS = {
 ROUNDS = 3
 BROKERS = 3
 _OPTIONS = ("min.insync.replicas=2", "auto.create.topics.enable=false")
-_JVM = (*JAVA_OPTIONS, "-Xms600m", "-Xmx600m")
 _MEGABYTE = 1e6
 
 
@@ -67,7 +66,7 @@ def _rates(ours: int, scale: float) -> dict[str, float]:
     }
     with (
         tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory,
-        mixed_cluster(Path(directory), kinds, *_OPTIONS, jvm=_JVM) as cluster,
+        mixed_cluster(Path(directory), kinds, *_OPTIONS, jvm=KAFKA_JVM) as cluster,
     ):
         servers, rates = cluster.bootstrap_servers, {}
         for number, (name, load) in enumerate(LOADS.items()):

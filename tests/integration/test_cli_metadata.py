@@ -77,7 +77,7 @@ def test_an_import_says_what_it_did(tmp_path: Path, capfd: Capture) -> None:
     assert output.splitlines() == [
         f"Imported 9 nodes with 1 topic and 2 partitions from {file} into {first}, {second}.",
         "Left out 1 ephemeral node.",
-        "Created the states of 1 partition of t, which the file lacks.",
+        "Created the states of 1 partition of t, which the tree lacks.",
     ]
     state = "/brokers/topics/t/partitions/{}/state"
     for partition, epoch in ((0, 2), (1, 7)):
@@ -87,6 +87,40 @@ def test_an_import_says_what_it_did(tmp_path: Path, capfd: Capture) -> None:
     assert run(capfd, "ls", "/brokers/ids", "--dir", str(first))[0] == ""
     stderr = run(capfd, "import", str(file), "--dir", str(first), code=1)[1]
     assert stderr.count("\n") == 1 and "already has /brokers/topics/t" in stderr
+
+
+def test_zs_4_a_tree_is_copied_from_directory_to_directory(tmp_path: Path, capfd: Capture) -> None:
+    file = tmp_path / "tree.json"
+    file.write_text(json.dumps(topic("t")))
+    first, second, properties = tmp_path / "a", tmp_path / "b", tmp_path / "server.properties"
+    first.mkdir()
+    second.mkdir()
+    properties.write_text(f"log.dirs={second}\n")
+    run(capfd, "import", str(file), "--dir", str(first))
+    source = ("copy", "--from-dir", str(first))
+    output, _ = run(capfd, *source, "--to-config", str(properties))
+    assert output == f"Imported 6 nodes with 1 topic and 1 partition from {first} into {second}.\n"
+    both = [run(capfd, "ls", "-R", "/brokers", "--dir", str(each))[0] for each in (first, second)]
+    assert both[0] == both[1]
+    assert "already has" in run(capfd, *source, "--to-dir", str(second), code=1)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--to-dir", "b"), "name one source"),
+        (("--from-dir", "a", "--from-zookeeper", "x:1", "--to-dir", "b"), "name one source"),
+        (("--from-dir", "a"), "name the target"),
+        (
+            ("--from-dir", "a", "--to-zookeeper", "x:1", "--to-config", "f"),
+            "--to-zookeeper cannot be combined with --to-config",
+        ),
+    ],
+)
+def test_a_copy_needs_one_source_and_one_target(
+    capfd: Capture, words: tuple[str, ...], problem: str
+) -> None:
+    assert problem in run(capfd, "copy", *words, code=2)[1]
 
 
 @pytest.mark.foreign

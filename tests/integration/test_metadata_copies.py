@@ -51,3 +51,31 @@ def test_zs_4_a_tree_is_copied_between_all_kinds(shared: Path, tmp_path: Path) -
     assert found[0] == found[1] == found[2] == found[3]
     assert json.loads(found[0]["/cluster/id"]["data"])["id"]
     assert len(found[0]) > 20
+
+
+def test_zs_4_one_command_copies_a_tree(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a real ZooKeeper to ours, to a broker's files, and back to a chroot of the real one."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    with (
+        zookeeper_process(tmp_path / "java") as javas,
+        own_zookeeper(tmp_path / "own") as own,
+    ):
+        first = ("--zookeeper-connect", javas.connect)
+        assert main(["metadata", "import", str(shared / TREE), *first]) == 0
+        chroot = f"{javas.connect}/again"
+        for places in (
+            ("--from-zookeeper", javas.connect, "--to-zookeeper", own.connect),
+            ("--from-zookeeper", own.connect, "--to-dir", str(logs)),
+            ("--from-dir", str(logs), "--to-zookeeper", chroot, "--to-dir", str(logs)),
+        ):
+            assert main(["metadata", "copy", *places]) == 0
+        capsys.readouterr()
+        again = ("metadata", "copy", "--from-dir", str(logs), "--to-zookeeper", own.connect)
+        assert main(again) == 1
+        assert "already has /brokers/topics" in capsys.readouterr().err
+        assert exported(tmp_path / "a.json", *first) == exported(
+            tmp_path / "b.json", "--zookeeper-connect", chroot
+        )

@@ -50,9 +50,7 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
     # Never overwrite an export, because it is often the only copy of an earlier state.
     if file != _STANDARD_OUTPUT and file.exists():
         raise ConfigError(f"{file} already exists; choose another name, or delete it first")
-    found = asyncio.run(_read(source, directories))
-    if not found.tree.keys() - {"/"}:
-        raise ConfigError("there is no metadata of a cluster here; check the chroot or --dir")
+    found = read_tree(source, directories)
     content = json.dumps(found.tree, indent=1).encode() + b"\n"
     if file == _STANDARD_OUTPUT:
         sys.stdout.buffer.write(content)
@@ -61,7 +59,23 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
         from barnabas.security.secret_file import write_secret
 
         write_secret(file, content)
-    _report(found, file)
+    ephemeral = sum("ephemeral" in node for node in found.tree.values())
+    into = "" if file == _STANDARD_OUTPUT else f" into {file}"
+    # On standard error, because the tree may be on standard output.
+    click.echo(
+        f"Exported {counted(len(found.tree), 'node')} with {counted(found.topics, 'topic')}{into}; "
+        f"{counted(ephemeral, 'ephemeral node')} will not be imported.",
+        err=True,
+    )
+    warn_of(found)
+
+
+def read_tree(source: TreeSource, directories: tuple[Path, ...]) -> Export:
+    """Read the tree in ZooKeeper or in these directories. Raises ConfigError if there is none."""
+    found = asyncio.run(_read(source, directories))
+    if not found.tree.keys() - {"/"}:
+        raise ConfigError("there is no metadata of a cluster here; check the chroot or --dir")
+    return found
 
 
 async def _read(source: TreeSource, directories: tuple[Path, ...]) -> Export:
@@ -72,15 +86,8 @@ async def _read(source: TreeSource, directories: tuple[Path, ...]) -> Export:
         return await export_tree(store, has_others=has_others)
 
 
-def _report(found: Export, file: Path) -> None:
-    """Print a summary on standard error, because the tree may be on standard output."""
-    ephemeral = sum("ephemeral" in node for node in found.tree.values())
-    into = "" if file == _STANDARD_OUTPUT else f" into {file}"
-    click.echo(
-        f"Exported {counted(len(found.tree), 'node')} with {counted(found.topics, 'topic')}{into}; "
-        f"{counted(ephemeral, 'ephemeral node')} will not be imported.",
-        err=True,
-    )
+def warn_of(found: Export) -> None:
+    """Print what an export lacks, and whether it may be inconsistent, on standard error."""
     if found.others:
         click.echo(f"Left out nodes of other programs: {', '.join(found.others)}.", err=True)
     if found.changed is not None:

@@ -161,16 +161,16 @@ async def _plan(choice: Choice, replicas: int | None) -> int:
     metavar="N",
     help="Replicas of new topics. Default: as many as in the source, if there are enough brokers.",
 )
-@click.option("--follow", is_flag=True, help="Copy new records, too, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Continue with new records until Ctrl-C.")
 @click.option(
     "--rate",
     type=click.IntRange(0),
     default=0,
     metavar="MIB",
-    help="Copy at most so many MiB per second. Default: no limit.",
+    help="Limit the copy to this many MiB per second. Default: no limit.",
 )
 def run(choice: Choice, replicas: int | None, follow: bool, rate: int) -> int:
-    """Copy everything up to the present end, and then the offsets of groups.
+    """Copy all records that exist when the command starts, and then the offsets of groups.
 
     Run it again to continue, even after it was killed: each record is copied exactly once. The
     progress is kept in the topic _barnabas_copy of the target. Offsets are committed for groups
@@ -291,9 +291,9 @@ async def _status(choice: Choice) -> list[dict[str, Any]]:
 def verify(choice: Choice) -> int:
     """Compare all records, configs, access rules and group offsets of both clusters.
 
-    Of each partition, the number of records and a checksum of their keys, values, headers and times
-    are printed. Of compacted topics, only the last record of each key is compared. The exit code is
-    1 if there is a difference, and the first of each partition is named.
+    For each partition, the command prints the number of records and a checksum of their keys,
+    values, headers and times. In compacted topics, it compares only the last record of each key. If
+    there is a difference, the exit code is 1, and the first one in each partition is described.
 
     \b
     Examples:

@@ -70,7 +70,7 @@ def migrate() -> None:
 @as_json
 @bootstrap_server
 def check(directories: tuple[Path, ...], as_json: bool, servers: str) -> int:
-    """Find what cannot come along when Kafka's brokers are replaced.
+    """List what Barnabas cannot take over from a Kafka cluster.
 
     Lines with "blocks" must be resolved first; then the exit code is 1. The other lines are for
     your information. Nothing is changed. The files of a log directory are checked only with
@@ -100,7 +100,7 @@ def check(directories: tuple[Path, ...], as_json: bool, servers: str) -> int:
 @_to
 @bootstrap_server
 def plan(target: str, servers: str) -> None:
-    """Print in which order the brokers will be replaced, and what each has to wait for.
+    """Print the order of the replacements, and what each has to wait for.
 
     The controller is last, so that it changes only once. Nothing is changed.
 
@@ -226,12 +226,13 @@ def _step_options(command: F) -> F:
 def step(**options: Any) -> int:
     """Replace one Kafka broker by a Barnabas broker.
 
-    Waits until all replicas are in sync, has the broker stopped, which hands its partitions over to
-    other leaders, and the new one started, waits until that is in sync, compares its replicas with
-    the leaders', and restores the preferred leaders. Run it once for each broker.
+    The command waits until all replicas are in sync, and asks you to stop the broker, whose
+    controlled shutdown moves its leaders to other brokers. It then asks you to start the new
+    broker, waits until it is in sync, compares its replicas with those of the leaders, and restores
+    the preferred leaders. Run it once for each broker.
 
-    If it is interrupted, run it again: it continues where it was. Without --execute, it prints what
-    it would do.
+    If it is interrupted, run it again: it continues where it stopped. Without --execute, it only
+    prints what it would do.
 
     \b
     Examples:

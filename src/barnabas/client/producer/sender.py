@@ -234,7 +234,7 @@ class Sender:
         metadata = self._cluster.metadata
         by_node: dict[BrokerAddress, list[PartitionQueue]] = {}
         # A partition that is gone may fail the records of the others, too, so find it first.
-        there = [queue for queue in queues if not self._is_gone(queue)]
+        there = [queue for queue in queues if self._check_exists(queue)]
         for queue in there:
             if not queue.waiting:
                 continue
@@ -252,9 +252,9 @@ class Sender:
                 by_node.setdefault(node, []).append(queue)
         return by_node
 
-    def _is_gone(self, queue: PartitionQueue) -> bool:
-        """Return whether the topic has no such partition any more, and fail its records after a
-        while.
+    def _check_exists(self, queue: PartitionQueue) -> bool:
+        """Return whether the partition exists. If it has been missing for a while, fail its
+        records.
 
         The number of partitions decreases only if the topic is deleted and created again. A broker
         that lags behind may not know a new partition for a moment, so a single response proves
@@ -264,18 +264,18 @@ class Sender:
         topic = self._cluster.metadata.view.topics.get(name.topic)
         if topic is None or name.partition in topic.partitions:
             self._gone.pop(name, None)
-            return False
+            return True
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._gone.setdefault(name, now_ms) < _GONE_MS:
             self._cluster.metadata.request_refresh()
-            return True
+            return False
         del self._gone[name]
         error = unknown_partition(topic, name.partition)
         count = self._accumulator.fail_queue(queue, error)
         _log.warning("%s not sent: %s", counted(count, "record"), error)
         if self._transactions is not None:
             self._transactions.on_partition_gone(error)
-        return True
+        return False
 
     def _send_to(self, node: BrokerAddress, queues: Sequence[PartitionQueue]) -> bool:
         """Send one request to a broker if it is connected and another request may be in flight."""

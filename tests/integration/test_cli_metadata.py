@@ -174,6 +174,8 @@ def test_a_broker_starts_on_an_imported_tree(tmp_path: Path, capfd: Capture) -> 
         (b"[]", "is not an object that maps paths to nodes"),
         (b'{"brokers": {"data": null}}', "'brokers' is not a node's path"),
         (b'{"/a": 5}', "not an object with data"),
+        (b'{"/a": {"dat": "x"}}', "/a has neither data nor base64"),
+        (b"{}", "the tree has no nodes"),
         (b'{"/a/b": {"data": null}}', "its parent /a is not"),
         (b'{"/cluster": {"data": null}, "/cluster/id": {"data": "{}"}}', "/cluster/id"),
     ],

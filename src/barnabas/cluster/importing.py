@@ -71,6 +71,8 @@ async def import_tree(
     """
     await _check_empty(store)
     data, ephemeral_nodes = _persistent(tree)
+    if not data:
+        raise CorruptData("the tree has no nodes of a cluster")
     # This node is ephemeral if a ZooKeeper controller created it, but persistent if a KRaft
     # controller created it during a migration (KIP-866).
     if layout.CONTROLLER in data:
@@ -155,7 +157,9 @@ def _data_of(path: str, node: Any) -> bytes | None:
             return b64decode(node["base64"], validate=True)
         except (TypeError, ValueError, binascii.Error):
             raise CorruptData(f"{path} has invalid base64 {node['base64']!r}") from None
-    text = node.get("data")
+    if "data" not in node:
+        raise CorruptData(f"{path} has neither data nor base64 in the tree; null means no data")
+    text = node["data"]
     if text is None:
         return None
     try:

@@ -165,7 +165,7 @@ class Journal:
                 )
             file.rewrite(found.snapshot, found.frames)
         else:
-            cut_bytes = file.append_after(copy)
+            cut_bytes = file.append_after(copy, found.proven_zxid)
             if cut_bytes:
                 _log.warning(
                     "%s: truncated %s of an incomplete commit at the end",

@@ -46,8 +46,12 @@ class JournalFile:
     def read(self) -> bytes:
         return self._file.read()
 
-    def append_after(self, copy: Copy) -> int:
+    def append_after(self, copy: Copy, proven_zxid: int) -> int:
         """Prepare for appending after the last commit.
+
+        Commits after `proven_zxid` are written again, and are on disk once the next `sync` has
+        returned. If an earlier sync failed, the file still shows them, but the kernel considers
+        them written, so a sync alone would succeed without them.
 
         Returns the number of torn bytes that were cut off.
         """
@@ -62,6 +66,9 @@ class JournalFile:
             kept = self.path.with_name(self.path.name + _TORN)
             self._disk.write(kept, torn, sync=False)
             self._file.truncate(copy.frames.end)
+        proven = max((each.end for each in commits if each.zxid <= proven_zxid), default=0)
+        if proven < self.size_bytes:
+            self._file.write(proven, content[proven : self.size_bytes])
         return len(torn)
 
     def rewrite(self, snapshot: bytes | None, frames: Sequence[Frame]) -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from simulation.keeper import records
-from simulation.keeper.records import OK, WRITES, Answer, Expired, History
+from simulation.keeper.records import DELETE, OK, WRITES, Answer, Expired, History
 
 GONE = "gone"
 
@@ -64,10 +64,12 @@ class Changes:
         self.path_by_zxid[answer.zxid] = path
 
     def _add_ends_of_ephemerals(self) -> None:
-        for path in list(self.by_path):
+        deletions = {each.request.path for each in self.doubtful if each.request.kind == DELETE}
+        # A node that may have been deleted before the end of its session need not end with it.
+        for path in self.by_path.keys() - deletions:
             for session, zxid in self.closed.items():
                 last = self.last(path, zxid)
-                if last is not None and last.kind != records.DELETE and last.owner == session:
+                if last is not None and last.kind != DELETE and last.owner == session:
                     self.by_path[path].append(Change(zxid, GONE, 0, b""))
 
     def last(self, path: str, zxid: int) -> Change | None:
@@ -105,16 +107,16 @@ class Changes:
     def may_be_absent(self, path: str, answer: Answer) -> bool:
         """Return whether the node may have been missing when this response was given."""
         last = self.last(path, answer.zxid)
-        if last is None or last.kind in (records.DELETE, GONE):
+        if last is None or last.kind in (DELETE, GONE):
             return True
-        return last.owner in self.ended or self.may_have(records.DELETE, path, answer.at)
+        return last.owner in self.ended or self.may_have(DELETE, path, answer.at)
 
     def may_exist(self, path: str, answer: Answer) -> bool:
         """Return whether the node may have existed when this response was given."""
         if self.may_have(records.CREATE, path, answer.at):
             return True
         last = self.last(path, answer.zxid)
-        if last is None or last.kind in (records.DELETE, GONE):
+        if last is None or last.kind in (DELETE, GONE):
             return False
         return not self.has_expired(last.owner, answer)
 

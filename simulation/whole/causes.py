@@ -232,8 +232,15 @@ class Causes:
                 return "it was not behind for long enough"
             pair = {change.after.leader, int(each["id"])}
             from_ms = change.at_ms - behind_ms - _SOON_MS
-            # A follower that has not fetched may not have heard from the controller.
-            who = pair if each["ms"] is not None else None
+            # A follower that has not fetched may not have heard from the controller. One that has
+            # heard of an election before the leader has, fetches again only after a second.
+            was_elected = any(
+                other.name == change.name
+                and other.before.leader_epoch != other.after.leader_epoch
+                and from_ms <= other.at_ms <= change.at_ms
+                for other in self._deeds.changes
+            )
+            who = pair if each["ms"] is not None and not was_elected else None
             # After a deletion has been requested, the followers may stop before their leader.
             was_deleted = any(
                 topic == change.name.topic and from_ms <= at_ms <= change.at_ms

@@ -232,23 +232,33 @@ class Causes:
                 return "it was not behind for long enough"
             pair = {change.after.leader, int(each["id"])}
             from_ms = change.at_ms - behind_ms - _SOON_MS
-            # A follower that has not fetched may not have heard from the controller. One that has
-            # heard of an election before the leader has, fetches again only after a second.
-            was_elected = any(
-                other.name == change.name
-                and other.before.leader_epoch != other.after.leader_epoch
-                and from_ms <= other.at_ms <= change.at_ms
-                for other in self._deeds.changes
-            )
-            who = pair if each["ms"] is not None and not was_elected else None
+            # A follower that has not fetched may not have heard from the controller.
+            who = pair if each["ms"] is not None else None
             # After a deletion has been requested, the followers may stop before their leader.
             was_deleted = any(
                 topic == change.name.topic and from_ms <= at_ms <= change.at_ms
                 for topic, at_ms in self._deeds.deletions
             )
-            if not was_deleted and not self._disturbances.between(who, from_ms, change.at_ms):
+            is_excused = was_deleted or self._has_new_leader(change, from_ms)
+            if not is_excused and not self._disturbances.between(who, from_ms, change.at_ms):
                 return f"nothing disturbed brokers {sorted(pair)} since {from_ms} ms"
         return ""
+
+    def _has_new_leader(self, change: Change, from_ms: int) -> bool:
+        """Return whether the partition was created, or an election was held, in the time before.
+
+        A follower that has heard of it before the leader fetches again only after a second, which
+        is the whole lag time in some plans.
+        """
+        elections = [
+            (each.name, each.at_ms)
+            for each in self._deeds.changes
+            if each.before.leader_epoch != each.after.leader_epoch
+        ]
+        return any(
+            name == change.name and from_ms <= at_ms <= change.at_ms
+            for name, at_ms in (*self._deeds.creations, *elections)
+        )
 
     def _wrong_expansion(self, change: Change, cause: str, added: set[int]) -> str:
         named = list(_CAUGHT_UP.finditer(cause))

@@ -130,6 +130,8 @@ class Deeds(Observer):
         self.registrations: list[Registration] = []
         self.terms: list[Registration] = []
         self.reported: list[Reported] = []
+        self.creations: list[tuple[TopicPartition, int]] = []
+        """The partitions that got their first state, and when."""
         self.deletions: list[tuple[str, int]] = []
         """The requested deletions: a topic, and when its deletion was requested."""
         self.stops: list[tuple[int, int]] = []
@@ -201,6 +203,8 @@ class Deeds(Observer):
             elif path.startswith(f"{layout.DELETE_TOPICS}/") and node is not None:
                 self.deletions.append((path.rpartition("/")[2], self.now_ms))
             elif (name := layout.partition_of_state(path)) is not None:
+                if was is None and node is not None:
+                    self.creations.append((name, self.now_ms))
                 if was is None or node is None or was.data == node.data:
                     continue
                 states = (

@@ -13,7 +13,7 @@ from barnabas.clock import SystemClock
 from simulation.story import words
 from simulation.whole.clients import Clients
 from simulation.whole.environment import Options
-from simulation.whole.history import FAIL, OK, UNKNOWN
+from simulation.whole.history import FAIL, OK
 from simulation.whole.rules import Allowed
 from simulation.whole.verdict import Judged, judge
 from simulation.whole.witness import Witness
@@ -66,7 +66,9 @@ def test_without_faults_every_rule_holds_and_has_something_to_judge(tmp_path: Pa
     assert judged.acknowledged > 100
     outcomes = {writing.outcome for writing in clients.history.writings.values()}
     assert {OK, FAIL} <= outcomes
-    assert UNKNOWN not in outcomes, "nothing went wrong that could have left a doubt"
+    # If a follower leaves the ISR on a busy machine, a record that was refused may wait to be sent
+    # again when its transaction is aborted. Nothing else leaves a doubt.
+    assert set(clients.history.doubtful.values()) <= {"the transaction was aborted"}
     assert all(words(line) for line in clients.history.lines), "the story can be printed"
 
 

@@ -82,7 +82,6 @@ _HAVE_GUESTS = 0.3
 _FIRST_WITH_GUESTS = 1_000
 _HAVE_EMPTIED = 0.3
 _HAVE_DRILLS = 0.4
-_HAVE_KEEPER = 0.3
 _FIRST_WITH_DRILLS = 100_000
 _SMALL_SEGMENT_BYTES = 8192
 
@@ -161,9 +160,7 @@ def draw(seed: int) -> Plan:
     plan = _with_log_dirs(plan, Random(f"log dirs {seed}"))
     plan = _with_flips(plan, Random(f"flips {seed}"))
     plan = _with_guests(plan, Random(f"guests {seed}"))
-    plan = _with_drills(plan, Random(f"drills {seed}"))
-    has_keeper = seed >= _FIRST_WITH_GUESTS and Random(f"keeper {seed}").random() < _HAVE_KEEPER
-    return plan._replace(has_keeper=has_keeper)
+    return _with_drills(plan, Random(f"drills {seed}"))
 
 
 def with_keeper(plan: Plan) -> Plan:

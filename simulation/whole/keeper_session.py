@@ -19,15 +19,15 @@ from kazoo.exceptions import (  # type: ignore[import-untyped]
 )
 from kazoo.protocol import serialization as kazoo_wire  # type: ignore[import-untyped]
 
-from barnabas.cluster.remote_store import RemoteStore
 from barnabas.cluster.store import Operation, OutcomeUnknown, SessionState, Znode
 from barnabas.cluster.zookeeper import rights_of
 from barnabas.cluster.zookeeper_requests import Commit, MultiRead, metadata_error, znode
 from barnabas.errors import ConfigError
-from barnabas.shielded import shielded
+from barnabas.shielded import retrieve_error, shielded
 from barnabas.zookeeper.codes import Op
 from barnabas.zookeeper.jute import JuteReader, buffer_bytes
 from simulation.keeper.wire import Wire
+from simulation.whole.store_session import SimulatedClient
 
 if TYPE_CHECKING:
     from simulation.whole.keeper_store import KeeperStore
@@ -55,7 +55,7 @@ class _Close:
         """Return nothing, because the response is empty."""
 
 
-class KeeperSession(RemoteStore):
+class KeeperSession(SimulatedClient):
     """A client made by `KeeperStore.session`, in the context of its owner."""
 
     def __init__(self, store: KeeperStore, timeout_ms: int, host: str) -> None:
@@ -191,15 +191,6 @@ class KeeperSession(RemoteStore):
             if not answer.done():
                 _fail(answer, _Lost())
 
-    def _become(self, state: SessionState) -> None:
-        self._state = state
-        if state is SessionState.CONNECTED:
-            self._watches.on_reconnected()
-        elif state is SessionState.EXPIRED:
-            self._watches.fire_all()
-        self._wake()
-        self._notify()
-
     # --- what is sent ----------------------------------------------------------------------------
 
     def _ask(self, request: Any) -> asyncio.Future[Any]:
@@ -236,7 +227,7 @@ class KeeperSession(RemoteStore):
 
         self._ask(kazoo_wire.Exists(path, self.watch)).add_done_callback(on_answer)
         children = self._ask(kazoo_wire.GetChildren(path, self.watch))
-        children.add_done_callback(lambda answer: answer.exception())
+        children.add_done_callback(retrieve_error)
 
     # --- what arrives ----------------------------------------------------------------------------
 
@@ -297,4 +288,4 @@ def _settle(answer: asyncio.Future[Any], request: Any, reply: tuple[int, int, by
 
 def _fail(answer: asyncio.Future[Any], error: Exception) -> None:
     answer.set_exception(error)
-    answer.exception()  # nobody has to wait for it
+    retrieve_error(answer)

@@ -24,7 +24,20 @@ _FIRST_RETRY_MS = 50
 _LAST_RETRY_MS = 1000
 
 
-class SimSession(RemoteStore):
+class SimulatedClient(RemoteStore):
+    """What the clients of both simulated ZooKeepers have in common."""
+
+    def _become(self, state: SessionState) -> None:
+        self._state = state
+        if state is SessionState.CONNECTED:
+            self._watches.on_reconnected()
+        elif state is SessionState.EXPIRED:
+            self._watches.fire_all()
+        self._wake()
+        self._notify()
+
+
+class SimSession(SimulatedClient):
     """A client made by `SimStore.session`, in the context of its owner."""
 
     def __init__(self, store: SimStore, timeout_ms: int, context: Context) -> None:
@@ -173,15 +186,6 @@ class SimSession(RemoteStore):
         self._retry_ms = _FIRST_RETRY_MS
         self._become(SessionState.CONNECTED)
         self._beat(link)
-
-    def _become(self, state: SessionState) -> None:
-        self._state = state
-        if state is SessionState.CONNECTED:
-            self._watches.on_reconnected()
-        elif state is SessionState.EXPIRED:
-            self._watches.fire_all()
-        self._wake()
-        self._notify()
 
     # --- requests --------------------------------------------------------------------------------
 

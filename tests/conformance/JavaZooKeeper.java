@@ -1,12 +1,6 @@
 import java.lang.reflect.Method;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import org.apache.zookeeper.CreateMode;
-import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
-import org.apache.zookeeper.OpResult;
 import org.apache.zookeeper.Watcher;
 import org.apache.zookeeper.Watcher.WatcherType;
 import org.apache.zookeeper.ZooDefs.Ids;
@@ -49,37 +43,14 @@ public class JavaZooKeeper extends OldJavaZooKeeper {
             call(path, () -> zk.create(path, null, Ids.OPEN_ACL_UNSAFE, mode, new Stat(), ttl));
             call("exists", () -> zk.exists(path, false));
         }
-        List<String> children = zk.getChildren("/modes", false);
-        Collections.sort(children);
-        say("children", children);
-        call("count", () -> zk.getChildren("/modes", false, new Stat()).size());
-        call("below an ephemeral", () -> zk.create(
-                "/modes/EPHEMERAL-/x", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT));
+        children(zk);
         call("below a ttl", () -> zk.create(
                 "/modes/PERSISTENT_WITH_TTL-/x", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT));
-        call("set", () -> zk.setData("/modes", "data".getBytes(), 0));
-        call("bad version", () -> zk.setData("/modes", "data".getBytes(), 0));
-        call("get", () -> new String(zk.getData("/modes", false, new Stat())));
-        call("not empty", () -> {
-            zk.delete("/modes", -1);
-            return "deleted";
-        });
-        CountDownLatch synced = new CountDownLatch(1);
-        zk.sync("/modes", (code, path, context) -> {
-            say("sync", KeeperException.Code.get(code) + " " + path);
-            synced.countDown();
-        }, null);
-        synced.await();
-        zk.close();
-        Events others = new Events();
-        ZooKeeper other = open(others);
-        call("ephemeral after the end", () -> other.exists("/modes/EPHEMERAL-", false));
-        other.close();
+        changes(zk);
     }
 
     static void multis() throws Exception {
-        ZooKeeper zk = open(new Events());
-        List<Op> passing = Arrays.asList(
+        multi(
                 Op.create("/multi", "a".getBytes(), Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT),
                 Op.check("/multi", 0),
                 Op.setData("/multi", "b".getBytes(), 0),
@@ -88,11 +59,6 @@ public class JavaZooKeeper extends OldJavaZooKeeper {
                         CreateMode.PERSISTENT_WITH_TTL.toFlag(), 5000),
                 Op.create("/multi/c", null, Ids.OPEN_ACL_UNSAFE, CreateMode.CONTAINER),
                 Op.delete("/multi/c", -1));
-        for (OpResult result : zk.multi(passing)) {
-            say("multi", result.getType() + " " + created(result));
-        }
-        failingMulti(zk);
-        zk.close();
     }
 
     static void watches() throws Exception {

@@ -112,24 +112,33 @@ public class OldJavaZooKeeper {
             call("create " + mode,
                     () -> zk.create(path, mode.name().getBytes(), Ids.OPEN_ACL_UNSAFE, mode));
         }
-        List<String> children = zk.getChildren("/modes", false);
-        Collections.sort(children);
-        say("children", children);
-        for (String child : children) {
+        for (String child : children(zk)) {
             call("exists", () -> zk.exists("/modes/" + child, false));
         }
-        call("count", () -> zk.getChildren("/modes", false, new Stat()).size());
-        call("below an ephemeral", () -> zk.create(
-                "/modes/EPHEMERAL-/x", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT));
         call("again", () -> zk.create("/modes", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT));
         call("without a parent",
                 () -> zk.create("/none/x", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT));
         call("without rights",
                 () -> zk.create("/x", null, new ArrayList<>(), CreateMode.PERSISTENT));
+        call("get nothing", () -> zk.getData("/none", false, new Stat()));
+        changes(zk);
+    }
+
+    static List<String> children(ZooKeeper zk) throws Exception {
+        List<String> children = zk.getChildren("/modes", false);
+        Collections.sort(children);
+        say("children", children);
+        call("count", () -> zk.getChildren("/modes", false, new Stat()).size());
+        call("below an ephemeral", () -> zk.create(
+                "/modes/EPHEMERAL-/x", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT));
+        return children;
+    }
+
+    /** The node is changed, and the session ends. */
+    static void changes(ZooKeeper zk) throws Exception {
         call("set", () -> zk.setData("/modes", "data".getBytes(), 0));
         call("bad version", () -> zk.setData("/modes", "data".getBytes(), 0));
         call("get", () -> new String(zk.getData("/modes", false, new Stat())));
-        call("get nothing", () -> zk.getData("/none", false, new Stat()));
         call("not empty", () -> {
             zk.delete("/modes", -1);
             return "deleted";
@@ -147,15 +156,19 @@ public class OldJavaZooKeeper {
     }
 
     static void oldMultis() throws Exception {
-        ZooKeeper zk = open(new Events());
-        List<Op> passing = Arrays.asList(
+        multi(
                 Op.create("/multi", "a".getBytes(), Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT),
                 Op.check("/multi", 0),
                 Op.setData("/multi", "b".getBytes(), 0),
                 Op.create("/multi/s-", null, Ids.OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL_SEQUENTIAL),
                 Op.create("/multi/d", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT),
                 Op.delete("/multi/d", -1));
-        for (OpResult result : zk.multi(passing)) {
+    }
+
+    /** One that passes, and one that fails. */
+    static void multi(Op... passing) throws Exception {
+        ZooKeeper zk = open(new Events());
+        for (OpResult result : zk.multi(Arrays.asList(passing))) {
             say("multi", result.getType() + " " + created(result));
         }
         failingMulti(zk);

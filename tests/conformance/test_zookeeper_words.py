@@ -17,7 +17,7 @@ from kazoo.exceptions import KazooException
 
 from tests.kit import foreign
 from tests.kit.processes.own_zookeeper_process import OwnZooKeeperProcess
-from tests.kit.processes.zookeeper_process import KeeperProcess, ZooKeeperProcess
+from tests.kit.processes.zookeeper_process import KeeperProcess, ZooKeeperProcess, kazoo_clients
 from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
@@ -88,15 +88,15 @@ def clients(servers: list[KeeperProcess]) -> Iterator[list[KazooClient]]:
     """A client of each server. Its server has just begun to count."""
     for server in servers:
         assert server.word(b"srst") == "Server stats reset.\n"
-    clients = [KazooClient(each.connect, timeout=SESSION_S) for each in servers]
-    try:
-        for each in clients:
-            each.start(timeout=SESSION_S)
+    with kazoo_clients([each.connect for each in servers], SESSION_S) as clients:
         yield clients
-    finally:
-        for each in clients:
-            each.stop()
-            each.close()
+
+
+def fill(client: KazooClient) -> None:
+    """Create two nodes, one of them ephemeral, and watch one."""
+    client.create("/a", b"data")
+    client.create("/a/e", ephemeral=True)
+    client.get("/a", watch=print)
 
 
 def lines(server: KeeperProcess, word: str) -> list[str]:
@@ -109,9 +109,15 @@ def lines(server: KeeperProcess, word: str) -> list[str]:
 
 def agree(servers: list[KeeperProcess], word: str) -> list[str]:
     """Returns the answer in which both agree. Java's server counts a response after it was sent."""
+    found: list[list[str]] = []
+
+    def is_same() -> bool:
+        found[:] = (lines(each, word) for each in servers)
+        return found[0] == found[1]
+
     with suppress(AssertionError):  # the comparison below shows the difference
-        wait_until(lambda: lines(servers[0], word) == lines(servers[1], word), PATIENCE_S)
-    own, real = (lines(each, word) for each in servers)
+        wait_until(is_same, PATIENCE_S)
+    own, real = found
     assert own == real, word
     return own
 
@@ -120,9 +126,7 @@ def test_zs_1_each_word_has_the_lines_and_fields_of_a_real_server(
     servers: list[KeeperProcess], clients: list[KazooClient]
 ) -> None:
     for client in clients:
-        client.create("/a", b"data")
-        client.create("/a/e", ephemeral=True)
-        client.get("/a", watch=print)
+        fill(client)
         client.exists("/none", watch=print)
     for word in ("srvr", "stat", "cons", "dump", "wchs", "wchc", "wchp", "isro", "ruok"):
         agree(servers, word)
@@ -135,9 +139,7 @@ def test_zs_1_the_figures_of_mntr_are_those_of_a_real_server(
 ) -> None:
     """All of ours are among the hundreds of Java's, many of which are about its inner workings."""
     for client in clients:
-        client.create("/a", b"data")
-        client.create("/a/e", ephemeral=True)
-        client.get("/a", watch=print)
+        fill(client)
         client.get_children("/", watch=print)
     own, real = (
         dict(line.split("\t") for line in each.word(b"mntr").splitlines()) for each in servers

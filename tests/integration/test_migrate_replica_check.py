@@ -17,14 +17,23 @@ NAME = TopicPartition("t", 0)
 RECORDS = 500
 
 
-def judge(servers: str, broker_id: int, end: int) -> Checked:
+def judge(servers: str, before: Progress) -> Checked:
     async def work() -> Checked:
         async with connection_to(servers) as connection:
             facts = await connection.facts()
-            progress = Progress(broker_id, ends={NAME: end})
-            return await check_replicas(connection, facts, progress, records=True, patience_s=1.0)
+            return await check_replicas(connection, facts, before, records=True, patience_s=1.0)
 
     return run_client(work())
+
+
+def create_on_both(admin: SyncAdmin, producer: SyncProducer) -> list[int]:
+    """Create a partition with records on two brokers, and return their ids."""
+    ids = [each.broker_id for each in admin.describe_cluster().brokers]
+    admin.create_topics([NewTopic("t", assignment={0: ids})])
+    for number in range(RECORDS):
+        producer.send("t", b"%d" % number, partition=0)
+    producer.flush()
+    return ids
 
 
 def test_a_replica_is_compared_up_to_its_old_end(tmp_path: Path) -> None:
@@ -32,15 +41,11 @@ def test_a_replica_is_compared_up_to_its_old_end(tmp_path: Path) -> None:
     with Cluster(2, tmp_path) as cluster:
         servers = cluster.bootstrap_servers
         with SyncAdmin(servers) as admin, SyncProducer(servers) as producer:
-            ids = [each.broker_id for each in admin.describe_cluster().brokers]
-            admin.create_topics([NewTopic("t", assignment={0: ids})])
-            for number in range(RECORDS):
-                producer.send("t", b"%d" % number, partition=0)
-            producer.flush()
+            ids = create_on_both(admin, producer)
             wait_until(lambda: admin.replica_ends({NAME: ids})[NAME][ids[1]].end_offset == RECORDS)
-        found = judge(servers, ids[1], RECORDS)
+        found = judge(servers, Progress(ids[1], {NAME: RECORDS}))
         assert found == Checked(found.replicas, 1, RECORDS, ())
-        found = judge(servers, ids[1], RECORDS + 1)
+        found = judge(servers, Progress(ids[1], {NAME: RECORDS + 1}))
         [problem] = found.problems
         assert problem.startswith(f"t-0 ended at {RECORDS + 1} before, and broker {ids[1]} says: ")
         logs = sorted(tmp_path.glob("**/t-0/*.log"))
@@ -50,17 +55,8 @@ def test_a_replica_is_compared_up_to_its_old_end(tmp_path: Path) -> None:
             last = file.read(1)
             file.seek(-1, 2)
             file.write(bytes([last[0] ^ 1]))
-        [problem] = judge(servers, ids[1], RECORDS).problems
+        [problem] = judge(servers, Progress(ids[1], {NAME: RECORDS})).problems
         assert problem == f"t-0 differs from the leader's replica in offsets 0 to {RECORDS - 1}"
-
-
-def judge_alone(servers: str, before: Progress) -> Checked:
-    async def work() -> Checked:
-        async with connection_to(servers) as connection:
-            facts = await connection.facts()
-            return await check_replicas(connection, facts, before, records=True, patience_s=1.0)
-
-    return run_client(work())
 
 
 def before_stop(servers: str, broker_id: int) -> Progress:
@@ -92,10 +88,10 @@ def test_another_log_of_a_single_replica_is_found(tmp_path: Path) -> None:
         write_some(servers, b"old")
         before = before_stop(servers, broker.broker_id)
         assert before.tails.keys() == {NAME}
-        assert judge_alone(servers, before).problems == ()
+        assert judge(servers, before).problems == ()
     with Cluster(1, tmp_path / "after") as cluster:
         write_some(cluster.bootstrap_servers, b"new")
-        [problem] = judge_alone(cluster.bootstrap_servers, before).problems
+        [problem] = judge(cluster.bootstrap_servers, before).problems
         assert problem == f"t-0 has another record than before at offset {RECORDS - 1}"
 
 
@@ -104,10 +100,6 @@ def test_a_partition_of_which_nothing_was_noted_is_compared(tmp_path: Path) -> N
     with Cluster(2, tmp_path) as cluster:
         servers = cluster.bootstrap_servers
         with SyncAdmin(servers) as admin, SyncProducer(servers) as producer:
-            ids = [each.broker_id for each in admin.describe_cluster().brokers]
-            admin.create_topics([NewTopic("t", assignment={0: ids})])
-            for number in range(RECORDS):
-                producer.send("t", b"%d" % number, partition=0)
-            producer.flush()
-        found = judge_alone(servers, Progress(ids[1]))
+            ids = create_on_both(admin, producer)
+        found = judge(servers, Progress(ids[1]))
         assert (found.compared, found.offsets, found.problems) == (1, RECORDS, ())

@@ -25,7 +25,7 @@ from kazoo.security import make_digest_acl
 
 from tests.kit.processes.full_disks import small_filesystem
 from tests.kit.processes.own_zookeeper_process import OwnZooKeeperProcess, own_zookeeper
-from tests.kit.processes.zookeeper_process import running
+from tests.kit.processes.zookeeper_process import kazoo_clients, running
 from tests.kit.waiting import wait_until
 
 SESSION_S = 10.0
@@ -43,15 +43,8 @@ def server(tmp_path: Path) -> Iterator[OwnZooKeeperProcess]:
 @pytest.fixture
 def clients(server: OwnZooKeeperProcess) -> Iterator[list[KazooClient]]:
     """Two clients that are connected."""
-    clients = [KazooClient(server.connect, timeout=SESSION_S) for _ in range(2)]
-    try:
-        for each in clients:
-            each.start(timeout=SESSION_S)
+    with kazoo_clients([server.connect] * 2, SESSION_S) as clients:
         yield clients
-    finally:
-        for each in clients:
-            each.stop()
-            each.close()
 
 
 def test_zs_1_a_tree_is_written_and_read(clients: list[KazooClient]) -> None:

@@ -90,7 +90,7 @@ class ZooKeeperServer:
         self._snapshot_size = self._journal.snapshot_size
         self.holding: dict[ClientConnection, None] = {}
         """The connections with frames that wait for the disk."""
-        # What connections have received and sent before they were closed, or counted anew.
+        # What connections received and sent before they were closed or their counters were reset.
         self._received = self._sent = 0
         self.latencies = Latencies()
         self.connections: dict[ClientConnection, None] = {}
@@ -180,13 +180,13 @@ class ZooKeeperServer:
         return self._clock.wall_ms()
 
     def reset_connections(self) -> None:
-        """Count anew for each connection."""
+        """Reset the counters of each connection."""
         for each in self.connections:
             self._keep_counts(each)
             each.responses.reset()
 
     def reset_counts(self) -> None:
-        """Count anew for all connections together."""
+        """Reset the counters of the server as a whole."""
         self._received = -sum(each.received for each in self.connections)
         self._sent = -sum(each.sent for each in self.connections)
         self.latencies.reset()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -59,9 +58,10 @@ class State:
 
     def _by_expiry(self, deadlines: Iterable[tuple[float, T]]) -> list[tuple[int, list[T]]]:
         found: dict[int, list[T]] = {}
-        offset_s, tick_ms = time.time() - asyncio.get_running_loop().time(), self.settings.tick_ms
+        tick_ms = self.settings.tick_ms
+        offset_ms = self._server.wall_ms() - asyncio.get_running_loop().time() * 1000
         for deadline_s, item in deadlines:
-            at_ms = round((deadline_s + offset_s) * 1000)
+            at_ms = round(deadline_s * 1000 + offset_ms)
             # Sessions are looked at once per tick.
             found.setdefault((at_ms // tick_ms + 1) * tick_ms, []).append(item)
         return sorted(found.items(), key=lambda pair: pair[0])

@@ -81,11 +81,11 @@ class ServerState(Protocol):
         ...
 
     def reset_connections(self) -> None:
-        """Begin to count anew for each connection."""
+        """Reset the counters of each connection."""
         ...
 
     def reset_server(self) -> None:
-        """Begin to count anew for the server as a whole."""
+        """Reset the counters of the server as a whole."""
         ...
 
 

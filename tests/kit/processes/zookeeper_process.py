@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
+from kazoo.client import KazooClient  # type: ignore[import-untyped]
+
 from tests.kit import foreign
 from tests.kit.processes.broker_process import free_port
 
@@ -167,6 +169,20 @@ def running(server: S) -> Iterator[S]:
     finally:
         if server.process is not None:
             server.kill()
+
+
+@contextlib.contextmanager
+def kazoo_clients(addresses: Sequence[str], timeout_s: float) -> Iterator[list[KazooClient]]:
+    """A client of each address, connected; their sessions end with the block."""
+    clients = [KazooClient(each, timeout=timeout_s) for each in addresses]
+    try:
+        for each in clients:
+            each.start(timeout=timeout_s)
+        yield clients
+    finally:
+        for each in clients:
+            each.stop()
+            each.close()
 
 
 def zookeeper_process(

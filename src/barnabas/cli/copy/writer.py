@@ -36,6 +36,7 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from barnabas.shielded import retrieve_error
 from barnabas.types import TopicPartition, by_topic
 
 _HIGHEST_ADD_PARTITIONS = 3  # higher versions are used between brokers
@@ -150,7 +151,8 @@ class Writer:
             channel = await self.cluster.pool.channel(node)
             version = channel.version(PRODUCE, _HIGHEST_PRODUCE)
             answer = channel.send(PRODUCE, self._request(each), version)
-            answer.add_done_callback(_retrieve)
+            # The caller may have stopped at an earlier error.
+            answer.add_done_callback(retrieve_error)
             sent.append(Request(each, answer))
         return sent
 
@@ -182,12 +184,3 @@ class Writer:
         answer = await self._coordinators.call(self._id, END_TXN, request, EndTxnResponse)
         self._coordinators.check(self._id, answer.error_code)
         self._partitions.clear()
-
-
-def _retrieve(answer: asyncio.Future[Message]) -> None:
-    """Prevent a message about an error that nobody has awaited.
-
-    The caller may have stopped at an earlier one.
-    """
-    if not answer.cancelled():
-        answer.exception()

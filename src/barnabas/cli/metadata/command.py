@@ -13,9 +13,8 @@ from pathlib import Path
 import click
 
 from barnabas.cli.group import command_group
-from barnabas.cli.metadata.copy import copy
 from barnabas.cli.metadata.export import export
-from barnabas.cli.metadata.import_command import import_
+from barnabas.cli.metadata.import_command import copy, import_
 from barnabas.cli.metadata.repair import repair
 from barnabas.cli.metadata.secure import secure
 from barnabas.cli.metadata.tree_source import NO_SOURCE, TreeSource, reading, tree_source

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import click
 
-from barnabas.cli.metadata.tree_source import NO_SOURCE, TreeSource, reading, tree_source
+from barnabas.cli.metadata.tree_source import (
+    NO_SOURCE,
+    TreeSource,
+    directories_option,
+    reading,
+    tree_source,
+)
 from barnabas.cluster.exporting import Export, export_tree
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.counted import counted
@@ -21,13 +27,10 @@ _STANDARD_OUTPUT = Path("-")
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option(
+@directories_option(
     "--dir",
     "directories",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="DIR",
-    help="The log directories of a broker without ZooKeeper; default: all of them.",
+    "The log directories of a broker without ZooKeeper; default: all of them.",
 )
 @tree_source
 def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> None:

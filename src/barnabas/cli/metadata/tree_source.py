@@ -90,6 +90,18 @@ def command_settings(config: BrokerConfig) -> Settings:
     )
 
 
+def directories_option(flag: str, parameter: str, help_text: str) -> Callable[[F], F]:
+    """Make an option that names all log directories of a broker. The command receives a tuple."""
+    return click.option(
+        flag,
+        parameter,
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="DIR",
+        help=help_text,
+    )
+
+
 def tree_source(command: F) -> F:
     """Add `--zookeeper-connect` and `--config`. The command receives their values as `source`."""
 

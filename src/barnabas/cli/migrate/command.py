@@ -17,7 +17,7 @@ from barnabas.cli.migrate.files import directory_findings
 from barnabas.cli.migrate.findings import Finding, findings, return_findings
 from barnabas.cli.migrate.plan import losses, obstacles, order
 from barnabas.cli.migrate.read import connection_to
-from barnabas.cli.migrate.state_file import State, locked, read_state
+from barnabas.cli.migrate.state_file import State, lock_state, read_state
 from barnabas.cli.migrate.step import Options, Stepper, choose
 from barnabas.cli.options import INT32, Duration, as_json, run_client
 from barnabas.counted import counted
@@ -268,7 +268,7 @@ def _replace_one(target: str, options: dict[str, Any]) -> int:
     )
     servers, broker_id, fresh = options["servers"], options["broker_id"], options["without_state"]
     if options["execute"]:
-        with locked(chosen.state_file):
+        with lock_state(chosen.state_file):
             return run_client(_execute(servers, target, broker_id, chosen, fresh=fresh), None)
     facts = run_client(_facts(servers, in_full=True))
     state = _state(chosen.state_file, facts, target, fresh=fresh)

@@ -31,7 +31,7 @@ class State(NamedTuple):
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock_state(path: Path) -> Iterator[None]:
     """Exclude other commands that use the same state file. The end of the process ends the lock.
 
     Raises ConfigError if another command has the lock, or if there cannot be a lock.

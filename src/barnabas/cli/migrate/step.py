@@ -303,7 +303,7 @@ class Stepper:
 def _ask(request: str) -> None:
     """Wait until the operator presses Enter. Nothing else has to be done meanwhile.
 
-    Raises StepFailed if nobody can answer, and KeyboardInterrupt.
+    Raises StepFailed if the standard input has ended, and KeyboardInterrupt.
     """
     click.echo(f"{request}, then press Enter ", nl=False)
     with _interruptible():
@@ -311,8 +311,8 @@ def _ask(request: str) -> None:
     if not answer:
         click.echo()
         raise StepFailed(
-            "the standard input has ended, so nobody can answer; repeat the command in a terminal, "
-            "or give --stop-command and --start-command"
+            "the standard input has ended, so the question cannot be answered; repeat the command "
+            "in a terminal, or give --stop-command and --start-command"
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.cli.migrate.facts import BARNABAS, KAFKA
 from barnabas.cli.migrate.plan import Progress
-from barnabas.cli.migrate.state_file import State, locked, read_state, write_state
+from barnabas.cli.migrate.state_file import State, lock_state, read_state, write_state
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
 
@@ -43,16 +43,16 @@ def test_two_commands_do_not_use_the_same_file(tmp_path: Path) -> None:
     """MX-3"""
     path = tmp_path / "state.json"
     in_use = pytest.raises(ConfigError, match="in use by another `barnabas migrate")
-    with locked(path), locked(tmp_path / "other.json"), in_use, locked(path):
+    with lock_state(path), lock_state(tmp_path / "other.json"), in_use, lock_state(path):
         pass
-    with locked(path):
+    with lock_state(path):
         pass
 
 
 def test_a_lock_that_is_impossible_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "state.json"
     problem = r"/state\.json: the progress cannot be saved: no such"
-    with pytest.raises(ConfigError, match=problem), locked(path):
+    with pytest.raises(ConfigError, match=problem), lock_state(path):
         pass
 
 
